@@ -1,0 +1,55 @@
+"""Errors of chat by audience.
+
+ChatError                     for the person: a public message and a machine-readable code
+  ProviderError               a vendor failed; carries the Fault (status, retryable)
+  NoProviderError             nothing is configured that could answer
+  ModelUnknownError           the reference names no model that is configured
+  ConversationBusyError       another run is active; carries its id
+HandBack                      for the worker: the process goes down, another takes the run on
+FencedOut                     for the executor: another attempt owns the run; stop silently
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from chat.types import Fault
+
+
+class ChatError(Exception):
+    """Something to tell the person. ``code`` is stable, ``str(error)`` is fit to be shown."""
+
+    code = "error"
+
+
+class ProviderError(ChatError):
+    code = "provider_error"
+
+    def __init__(self, message: str, *, provider: str, fault: Fault) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.fault = fault
+
+
+class NoProviderError(ChatError):
+    code = "no_provider"
+
+
+class ModelUnknownError(ChatError):
+    code = "model_unknown"
+
+
+class ConversationBusyError(ChatError):
+    code = "conversation_busy"
+
+    def __init__(self, run_id: UUID) -> None:
+        super().__init__("This conversation is still answering. Wait for it or stop it.")
+        self.run_id = run_id
+
+
+class HandBack(Exception):
+    """The process is going down in the middle of a run; the job is retried elsewhere."""
+
+
+class FencedOut(Exception):
+    """A later attempt owns the run: nothing more may be written by this one."""

@@ -1,0 +1,230 @@
+"""Level 3: conversations, messages, tool calls, runs and their events as rows.
+
+Owns the columns, the constraints that hold in any number of processes (one active run per
+conversation, one row per call id, one event per seq) and nothing else: who may write what is said
+in ``transcript`` and ``runs``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+
+class Conversation(models.Model):
+    """The exchange a person returns to; ``leaf`` is the tip of the branch that is shown."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations"
+    )
+    title = models.CharField(max_length=500, blank=True, default="")
+    model = models.CharField(max_length=300, blank=True, default="")
+    system_prompt = models.TextField(blank=True, default="")
+    leaf = models.ForeignKey(
+        "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    archived = models.BooleanField(default=False)
+    ephemeral = models.BooleanField(default=False)
+    extra = models.JSONField(default=dict, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    updated = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-updated", "-id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["owner", "-updated", "-id"], name="conversation_owner_updated"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class MessageRole(models.TextChoices):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    NOTE = "note"
+
+
+class Message(models.Model):
+    """One entry of a transcript, in a tree: editing or regenerating makes a sibling.
+
+    ``finish_reason`` is empty while an assistant message is being written. The four token columns
+    are disjoint buckets, null where nothing was reported. Tool results are columns of the calls.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="messages"
+    )
+    parent = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="children"
+    )
+    role = models.CharField(max_length=10, choices=MessageRole.choices)
+    content = models.TextField(blank=True, default="")
+    thinking = models.TextField(blank=True, default="")
+    model = models.CharField(max_length=300, blank=True, default="")
+    provider = models.CharField(max_length=100, blank=True, default="")
+    fresh_input_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cache_read_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cache_write_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    usage_is = models.CharField(max_length=10, blank=True, default="")
+    cost = models.DecimalField(max_digits=16, decimal_places=10, null=True, blank=True)
+    price_date = models.DateField(null=True, blank=True)
+    finish_reason = models.CharField(max_length=20, blank=True, default="")
+    stopped = models.BooleanField(default=False)
+    provider_details = models.JSONField(default=dict, blank=True)
+    run = models.ForeignKey(
+        "Run", on_delete=models.SET_NULL, null=True, blank=True, related_name="messages"
+    )
+    iteration = models.PositiveSmallIntegerField(null=True, blank=True)
+    extra = models.JSONField(default=dict, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["created", "id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["conversation", "created"], name="message_conversation_created"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class ToolCallStatus(models.TextChoices):
+    PENDING = "pending"
+    AWAITING_APPROVAL = "awaiting_approval"
+    RUNNING = "running"
+    DONE = "done"
+    ERROR = "error"
+    DENIED = "denied"
+    SKIPPED = "skipped"
+    UNKNOWN = "unknown"
+
+
+class ToolCall(models.Model):
+    """A call that a message asked for, and its result: an orphan result cannot be stored.
+
+    ``extra`` holds what the page shows beside it: ``summary`` and ``touched``.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tool_calls"
+    )
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="tool_calls"
+    )
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="tool_calls")
+    position = models.PositiveSmallIntegerField()
+    call_id = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    arguments = models.TextField(blank=True, default="")
+    status = models.CharField(
+        max_length=20, choices=ToolCallStatus.choices, default=ToolCallStatus.PENDING
+    )
+    result = models.TextField(blank=True, default="")
+    is_error = models.BooleanField(default=False)
+    started = models.DateTimeField(null=True, blank=True)
+    finished = models.DateTimeField(null=True, blank=True)
+    provider_extra = models.JSONField(default=dict, blank=True)
+    extra = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["message", "position"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["conversation", "call_id"], name="tool_call_id_unique_in_conversation"
+            ),
+            models.UniqueConstraint(fields=["message", "position"], name="tool_call_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.call_id}"
+
+
+class RunStatus(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    AWAITING_APPROVAL = "awaiting_approval"
+    FINISHED = "finished"
+
+
+#: A conversation has at most one run in one of these.
+ACTIVE_STATUSES = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.AWAITING_APPROVAL)
+
+
+class Run(models.Model):
+    """One user request carried to its end. Only ``runs/lifecycle`` sets its status.
+
+    ``attempt`` is 0 until an executor begins and rises only after a crash: every write of an
+    executor carries ``WHERE attempt = mine``. ``job_id`` is the procrastinate job that carries it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs"
+    )
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
+    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="+")
+    status = models.CharField(max_length=20, choices=RunStatus.choices, default=RunStatus.QUEUED)
+    stop_reason = models.CharField(max_length=20, blank=True, default="")
+    stop_requested = models.DateTimeField(null=True, blank=True)
+    model = models.CharField(max_length=300, blank=True, default="")
+    provider = models.CharField(max_length=100, blank=True, default="")
+    error_code = models.CharField(max_length=100, blank=True, default="")
+    error_message = models.TextField(blank=True, default="")
+    error_provider = models.CharField(max_length=100, blank=True, default="")
+    error_status = models.PositiveSmallIntegerField(null=True, blank=True)
+    error_retryable = models.BooleanField(default=False)
+    iterations = models.PositiveSmallIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0)
+    job_id = models.BigIntegerField(null=True, blank=True)
+    created = models.DateTimeField(auto_now_add=True)
+    started = models.DateTimeField(null=True, blank=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created", "-id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=models.Q(status__in=["queued", "running", "awaiting_approval"]),
+                name="one_active_run_per_conversation",
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["owner", "-created"], name="run_owner_created"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE_STATUSES
+
+
+class RunEvent(models.Model):
+    """One numbered fact of a run's log. Only ``runs/event_log`` writes these."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    attempt = models.PositiveIntegerField()
+    seq = models.PositiveIntegerField()
+    kind = models.CharField(max_length=40)
+    data = models.JSONField()
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["run", "attempt", "seq"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["run", "attempt", "seq"], name="run_event_seq"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.attempt}-{self.seq} {self.kind}"

@@ -1,0 +1,222 @@
+"""Level 0: the values that travel between a provider, the loop and the rows.
+
+Owns the shapes of messages, calls, deltas and usage. No I/O, no ORM, no wire format: how a vendor
+writes them belongs to ``providers``, how a client reads them to ``wire``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+from uuid import UUID
+
+from tools.definitions import ToolSpec
+
+Role = Literal["system", "user", "assistant", "tool", "note"]
+
+#: Why one model call ended. Whether the loop goes on is decided by the calls, never by this.
+FinishReason = Literal[
+    "end_turn",
+    "tool_use",
+    "max_tokens",
+    "stop_sequence",
+    "pause_turn",
+    "refusal",
+    "context_window",
+    "error",
+]
+
+#: Why a run ended.
+StopReason = Literal[
+    "end_turn", "max_iterations", "denied", "stopped", "error", "budget", "deadline"
+]
+
+CallStatus = Literal[
+    "pending",
+    "awaiting_approval",
+    "running",
+    "done",
+    "error",
+    "denied",
+    "skipped",
+    "unknown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call in four disjoint buckets; ``output`` includes ``reasoning``."""
+
+    fresh_input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int | None = None
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        reasoning = [n for n in (self.reasoning, other.reasoning) if n is not None]
+        return Usage(
+            fresh_input=self.fresh_input + other.fresh_input,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            output=self.output + other.output,
+            reasoning=sum(reasoning) if reasoning else None,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedCall:
+    """A tool call as a provider sent it. ``id`` is None where the vendor gave none."""
+
+    id: str | None
+    name: str
+    arguments: str
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call with an id that is unique in its conversation; ``arguments`` is raw text."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong at a provider, in its words; secrets are removed before it is made."""
+
+    type: str
+    message: str | None = None
+    code: str | int | None = None
+    status: int | None = None
+    retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """How one model call ended: always the last delta of a stream, exactly one.
+
+    ``finish_reason`` is "error" exactly where ``fault`` is set; ``text`` then holds what came
+    before. ``details`` are vendor fields to be replayed byte for byte to the same vendor.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    refusal: str = ""
+    calls: tuple[RequestedCall, ...] = ()
+    usage: Usage | None = None
+    finish_reason: FinishReason = "end_turn"
+    raw_finish_reason: str | None = None
+    fault: Fault | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+Delta: TypeAlias = TextDelta | ThinkingDelta | Completion
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """``provider`` and ``model`` say where ``details`` may be replayed."""
+
+    text: str
+    thinking: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    provider: str = ""
+    model: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMessage:
+    """The outcome of one call, as the model reads it."""
+
+    call_id: str
+    name: str
+    content: str
+    is_error: bool = False
+
+
+HistoryMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. ``tools`` empty means that no ``tools`` key is sent at all."""
+
+    model: str
+    messages: tuple[HistoryMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Something of the user's that a tool call read or changed, for a link beside the call."""
+
+    kind: str
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """What became of one tool call. ``content`` is already capped and clean text."""
+
+    content: str
+    status: CallStatus = "done"
+    is_error: bool = False
+    duration_ms: int = 0
+    summary: str = ""
+    touched: tuple[Touched, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call of the transcript without a result. ``was_running``: its executor died in it."""
+
+    call: ToolCall
+    was_running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands, computed from its rows: fresh, or taken on after a crash.
+
+    ``history`` holds every message before the point to go on from; a complete assistant message
+    whose calls are partly open is its last assistant message, with the results there are after it.
+    ``open_message_id`` is the id of an unfinished assistant message, to be written anew.
+    ``calls`` are all calls of that last message that still need a result, in the model's order.
+    """
+
+    history: tuple[HistoryMessage, ...]
+    iterations: int = 0
+    pending: tuple[PendingCall, ...] = ()
+    open_message_id: UUID | None = None
+    message_id: UUID | None = None
+    last_call_done: bool = False

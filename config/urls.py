@@ -1,0 +1,14 @@
+"""Which app answers which path; each app keeps its own list."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/", include("accounts.api.urls")),
+    path("api/", include("notes.api.urls")),
+    path("api/", include("chat.api.urls")),
+    path("", include("accounts.pages.urls")),
+    path("", include("notes.pages.urls")),
+    path("", include("chat.pages.urls")),
+]
