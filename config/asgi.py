@@ -1,8 +1,106 @@
-"""The ASGI application."""
+"""The ASGI application: the edge, Django with streams handed over, and the lifespan.
 
+The lifespan makes the runtime that ``NOTEWIRE_RUNTIME`` names (HTTP client, event hub, worker),
+keeps it in the state that reaches every request, and starts draining at the first SIGTERM or
+SIGINT: the server itself waits for open streams before it tells the lifespan anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
 import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from web.edge import MIB, Edge
+from web.handler import StreamHandler
+
+logger = logging.getLogger(__name__)
+
+BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
+DRAIN_SECONDS = 7  # runs get 5 s of it; the server cancels what is still open after 10 s
+
+
+class Application:
+    """One per process and event loop; ``drain`` ends the streams before the server stops."""
+
+    def __init__(self) -> None:
+        self._handler = StreamHandler()
+        self._edge = Edge(self._handler, caps=BODY_CAPS)
+        self._runtime: Any = None
+        self._drained: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._edge(scope, receive, send)
+
+    def drain(self) -> None:
+        """Stop taking runs and end the streams. Called on the event loop; harmless twice."""
+        if self._drained is None:
+            self._drained = asyncio.get_running_loop().create_task(self._drain())
+
+    async def _drain(self) -> None:
+        try:
+            if self._runtime is not None:
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._runtime.drain()
+        except TimeoutError:
+            logger.warning("Runs did not come to rest within %s s.", DRAIN_SECONDS)
+        finally:
+            self._handler.end_streams()
+
+    async def _live(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        async with AsyncExitStack() as stack:
+            if settings.NOTEWIRE_RUNTIME is not None:
+                make_runtime = import_string(settings.NOTEWIRE_RUNTIME)
+                self._runtime = await stack.enter_async_context(
+                    make_runtime(worker=settings.NOTEWIRE_WORKER)
+                )
+            scope["state"]["runtime"] = self._runtime
+            stack.enter_context(_at_first_signal(self.drain))
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            self.drain()
+            if self._drained is not None:
+                await self._drained
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+@contextmanager
+def _at_first_signal(react: Callable[[], None]) -> Iterator[None]:
+    """Call ``react`` on the event loop when a signal to stop arrives, then the server's handler."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only; whoever runs a server elsewhere drains it
+        return
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    previous: dict[int, Any] = {number: signal.getsignal(number) for number in signals}
+
+    def handle(number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(react)
+        if callable(previous[number]):
+            previous[number](number, frame)
+
+    for number in signals:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number in signals:
+            signal.signal(number, previous[number])
+
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-application = get_asgi_application()
+django.setup(set_prefix=False)
+application = Application()

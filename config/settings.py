@@ -82,3 +82,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 
 PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs"]
+
+# Made by the lifespan of the ASGI application: an async context manager with `drain()`.
+NOTEWIRE_RUNTIME: str | None = None
+NOTEWIRE_WORKER = True
