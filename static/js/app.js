@@ -1,0 +1,33 @@
+// What every page needs: the theme, CSRF tokens that are never stale, and htmx's errors as toasts.
+import { csrfToken } from "notewire/http";
+import { toast } from "notewire/toasts";
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const root = document.documentElement;
+    const system = dark.matches ? "dark" : "light";
+    const next = (root.dataset.theme ?? system) === "dark" ? "light" : "dark";
+    // Choosing what the system says anyway means following the system again.
+    const age = next === system ? 0 : 31536000;
+    if (age) root.dataset.theme = next;
+    else delete root.dataset.theme;
+    document.cookie = `theme=${next}; path=/; max-age=${age}; samesite=lax`;
+  });
+}
+
+document.addEventListener("submit", (event) => {
+  const field = event.target.elements.csrfmiddlewaretoken;
+  const token = csrfToken();
+  if (field && token) field.value = token;
+}, true);
+
+document.addEventListener("htmx:configRequest", (event) => {
+  if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
+});
+document.addEventListener("htmx:responseError", (event) => {
+  toast(`The server answered with ${event.detail.xhr.status}. Nothing was changed.`, { error: true });
+});
+document.addEventListener("htmx:sendError", () => toast("The server cannot be reached.", { error: true }));

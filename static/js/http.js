@@ -1,0 +1,39 @@
+// Requests of our own to our own server: the CSRF token is read anew each time, since a log-in in
+// another tab rotates it.
+
+export function csrfToken() {
+  return document.cookie.match(/(?:^|; )csrftoken=([^;]*)/)?.[1] ?? "";
+}
+
+/** What a failed request says, for a toast: the envelope's message where there is one. */
+export class RequestError extends Error {
+  constructor(response, body) {
+    super(body?.error?.message ?? `The server answered with ${response.status}.`);
+    this.status = response.status;
+    this.code = body?.error?.code ?? "";
+    this.body = body;
+  }
+}
+
+export async function post(url, fields = {}) {
+  let response = await send(url, fields);
+  if (response.status === 403) {
+    await fetch(location.href, { cache: "no-store" }); // sets the cookie again
+    response = await send(url, fields);
+  }
+  if (response.redirected && new URL(response.url).pathname.startsWith("/login")) {
+    throw new RequestError(response, { error: { code: "not_authenticated", message: "You were logged out. Log in again in another tab, then retry." } });
+  }
+  const json = response.headers.get("Content-Type")?.includes("json");
+  const body = json ? await response.json() : null;
+  if (!response.ok) throw new RequestError(response, body);
+  return body;
+}
+
+function send(url, fields) {
+  return fetch(url, {
+    method: "POST",
+    headers: { Accept: "application/json", "X-CSRFToken": csrfToken() },
+    body: new URLSearchParams(fields),
+  });
+}
