@@ -1,3 +1,10 @@
-from django.urls import URLPattern, URLResolver
+"""The chat pages' paths."""
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.urls import path
+
+from chat.pages import views
+
+app_name = "chat"
+urlpatterns = [
+    path("", views.home, name="home"),
+]

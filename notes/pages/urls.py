@@ -1,3 +1,10 @@
-from django.urls import URLPattern, URLResolver
+"""The notes pages' paths."""
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from django.urls import path
+
+from notes.pages import views
+
+app_name = "notes"
+urlpatterns = [
+    path("notes/", views.note_list_page, name="list"),
+]

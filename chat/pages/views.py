@@ -1,0 +1,13 @@
+"""The chat pages: requests to services and selectors, their values to templates."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+@login_required
+def home(request: HttpRequest) -> HttpResponse:
+    """A new conversation, and the list of those there are."""
+    return render(request, "chat/page.html")
