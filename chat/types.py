@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from tools.definitions import ToolSpec
+from tools.definitions import ToolSpec as ToolSpec
+from tools.definitions import Touched as Touched
 
 Role = Literal["system", "user", "assistant", "tool", "note"]
 
@@ -173,15 +174,6 @@ class ModelRequest:
     messages: tuple[HistoryMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: Literal["auto", "none"] = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Something of the user's that a tool call read or changed, for a link beside the call."""
-
-    kind: str
-    id: str
-    title: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 from uuid import UUID
 
+#: ``read`` changes nothing, ``write`` changes what our own undo can take back, ``external``
+#: leaves the machine or cannot be undone.
 Effect = Literal["read", "write", "external"]
+
+Content: TypeAlias = str | Mapping[str, object] | Sequence[object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +34,37 @@ class ToolContext:
     message_id: UUID | None = None
     run_id: UUID | None = None
     call_id: str = ""
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Something of the user's that a tool call read or changed, for a link beside the call."""
+
+    kind: str
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """A result with what a page shows beside it: ``content`` alone is for the model."""
+
+    content: Content
+    summary: str = ""
+    touched: tuple[Touched, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one call: ``content`` is clean text within the size limit."""
+
+    content: str
+    status: Literal["done", "error", "skipped", "unknown"] = "done"
+    is_error: bool = False
+    duration_ms: int = 0
+    summary: str = ""
+    touched: tuple[Touched, ...] = ()

@@ -3,7 +3,8 @@
 ``unit_of_work`` runs one synchronous function, with its transaction inside, on one of 8 threads
 and gives the connection back afterwards: however many streams are open, at most 8 connections are
 used. A caller that is cancelled waits for its thread and then re-raises, so that no transaction
-runs on beside its clean-up. Synchronous tools use 16 other threads.
+runs on beside its clean-up. Synchronous tools use 16 other threads. Both keep the caller's context
+variables.
 """
 
 from __future__ import annotations
@@ -26,32 +27,41 @@ _tools = ThreadPoolExecutor(max_workers=16, thread_name_prefix="tool")
 
 async def unit_of_work(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run ``function`` with a database connection of its own; its exceptions are the caller's."""
-    return await _shielded(_units, partial(function, *args, **kwargs))
+    future = _begin(_units, partial(function, *args, **kwargs))
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        # Asked for, so that asyncio does not report it as never retrieved.
+        future.exception()
+        raise cancelled
+    return future.result()
 
 
 async def tool_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous tool. A caller that is cancelled does not wait: a thread cannot be ended.
 
-    Keeps the caller's context variables.
+    One that is still queued by then never starts.
     """
+    return await _begin(_tools, partial(function, *args, **kwargs))
+
+
+def _begin(executor: ThreadPoolExecutor, work: Callable[[], T]) -> asyncio.Future[T]:
     context = contextvars.copy_context()
-    work = partial(context.run, partial(function, *args, **kwargs))
-    return await asyncio.get_running_loop().run_in_executor(_tools, _with_connection, work)
-
-
-async def _shielded(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    future = asyncio.get_running_loop().run_in_executor(executor, _with_connection, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        if not future.done():
-            await asyncio.wait([future])
-        raise
+    return asyncio.get_running_loop().run_in_executor(
+        executor, context.run, partial(_with_connection, work)
+    )
 
 
 def _with_connection(work: Callable[[], T]) -> T:
     close_old_connections()
     try:
         return work()
+    except StopIteration as error:
+        # A future cannot carry it: whoever waits would wait for ever.
+        raise RuntimeError("StopIteration left a unit of work") from error
     finally:
         close_old_connections()
