@@ -12,3 +12,8 @@ urlpatterns = [
     path("", include("notes.pages.urls")),
     path("", include("chat.pages.urls")),
 ]
+
+handler400 = "web.errors.handler400"
+handler403 = "web.errors.handler403"
+handler404 = "web.errors.handler404"
+handler500 = "web.errors.handler500"

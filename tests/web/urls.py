@@ -1,0 +1,73 @@
+"""Views that do one thing each, so that the kit can be tested without the product."""
+
+from typing import Any, ClassVar
+
+from django.core import exceptions as django_exceptions
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import include, path
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from web.errors import ApiError
+from web.fields import ExactTextField
+
+RAISED = {
+    "api-error": ApiError("teapot", "Short.", 418, {"spout": ["Stout."]}, {"run": "1"}),
+    "http404": Http404("No Secret matches the given query."),
+    "denied": django_exceptions.PermissionDenied(),
+    "drf-denied": exceptions.PermissionDenied("Not yours."),
+    "throttled": exceptions.Throttled(wait=7.2),
+    "parse": exceptions.ParseError("Odd."),
+    "django-invalid": django_exceptions.ValidationError({"title": ["Too odd."]}),
+    "django-whole": django_exceptions.ValidationError("Odd as a whole."),
+    "too-big": django_exceptions.RequestDataTooBig(),
+    "suspicious": django_exceptions.SuspiciousOperation(),
+    "crash": RuntimeError("the cause stays in the log"),
+}
+
+
+class RaisingView(APIView):
+    def get(self, request: Request, name: str) -> Response:
+        raise RAISED[name]
+
+
+class InnerSerializer(serializers.Serializer[Any]):
+    count = serializers.IntegerField()
+
+
+class EchoSerializer(serializers.Serializer[Any]):
+    title = ExactTextField(max_length=10)
+    plain = serializers.CharField(required=False)
+    tags = serializers.ListField(child=ExactTextField(max_length=5), required=False)
+    inner = InnerSerializer(many=True, required=False)
+
+
+class EchoView(APIView):
+    scopes: ClassVar[dict[str, str]] = {"POST": "chat"}
+
+    def get(self, request: Request) -> Response:
+        return Response({"user": request.user.pk})
+
+    def post(self, request: Request) -> Response:
+        serializer = EchoSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return Response(serializer.validated_data, status=201)
+
+
+def crash(request: HttpRequest) -> HttpResponse:
+    raise RuntimeError("the cause stays in the log")
+
+
+urlpatterns = [
+    path("api/raise/<str:name>/", RaisingView.as_view()),
+    path("api/echo/", EchoView.as_view()),
+    path("page/crash/", crash),
+    path("", include("config.urls")),
+]
+
+handler400 = "web.errors.handler400"
+handler403 = "web.errors.handler403"
+handler404 = "web.errors.handler404"
+handler500 = "web.errors.handler500"

@@ -1,0 +1,82 @@
+"""JSON bodies within bounds: an object, valid UTF-8, no NUL, no NaN, neither deep nor countless.
+
+How many bytes a body may have is decided before it gets here, at the ASGI edge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+import msgspec
+from rest_framework.parsers import BaseParser
+
+from web.errors import ApiError, invalid
+
+MAX_DEPTH = 100
+MAX_VALUES = 200_000
+MAX_DIGITS = 100
+
+_strings = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_brackets = re.compile(rb"[\[\]{}]")
+_long_number = re.compile(rb"\d{%d}" % (MAX_DIGITS + 1))
+
+
+class BoundedJSONParser(BaseParser):
+    """The API's only parser: what it returns is a dictionary that can be stored as it is."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        return parsed(stream.read())
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The JSON object that `body` holds; a 400 that says what is wrong with it otherwise."""
+    _check_bounds(_strings.sub(b"", body))
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise invalid(f"The body is not valid JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise invalid("The body must be a JSON object.")
+    if b"\\u0000" in body and (path := next(_nul_paths(value), None)) is not None:
+        message = "The character U+0000 is not allowed."
+        raise ApiError("null_character", message, 400, {path: [message]})
+    return value
+
+
+def _check_bounds(skeleton: bytes) -> None:
+    """`skeleton` is the body without its strings: only there are brackets and digits structure."""
+    commas = skeleton.count(b",")
+    if commas + skeleton.count(b"[") + skeleton.count(b"{") > MAX_VALUES:
+        raise invalid(f"The body has more than {MAX_VALUES} values.")
+    if _long_number.search(skeleton):
+        raise invalid(f"A number in the body has more than {MAX_DIGITS} digits.")
+    depth = 0
+    for bracket in _brackets.finditer(skeleton):
+        depth += 1 if bracket[0] in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise invalid(f"The body is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _nul_paths(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, str):
+        if "\0" in value:
+            yield path
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            name = key.replace("\0", "\N{REPLACEMENT CHARACTER}")
+            here = f"{path}.{name}".lstrip(".")
+            if "\0" in key:
+                yield here
+            yield from _nul_paths(inner, here)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _nul_paths(inner, f"{path}.{index}".lstrip("."))
