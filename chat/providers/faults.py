@@ -1,0 +1,98 @@
+"""What a vendor says when something went wrong, as a ``Fault``: every dialect, no secrets.
+
+Owns the reading of error bodies and which kinds are worth another try. When a try is made belongs
+to ``http``, how it is told to the person to ``openai``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from chat.types import Fault
+
+_LONGEST_MESSAGE = 1000
+
+_SECRETS = re.compile(
+    r"\b(?:bearer\s+|(?:sk|gsk|rk|pk|xai|nvapi|hf|nw)[-_])[\w.*+/=-]{6,}|\bAIza[\w-]{20,}", re.I
+)
+
+#: A later try of these can work. A 500 is retried before the stream begins, not told as passing.
+_PASSING_STATUSES = frozenset({408, 409, 429, 502, 503, 504, 529})
+_PASSING_TYPES = frozenset(
+    {"rate_limit_exceeded", "rate_limit_error", "overloaded_error", "throttling_error"}
+)
+
+#: Money and rights do not come back within seconds.
+_PERMANENT = re.compile(
+    r"quota|billing|balance|credit|payment|spend|budget|api.?key|authentication|permission", re.I
+)
+
+
+def fault_of(error: Any, *, status: int | None = None) -> Fault:
+    """The fault in an error object, whatever its dialect; ``status`` is the answer's own."""
+    if isinstance(error, list):
+        error = error[0] if error else None
+    if isinstance(error, dict) and error.get("error"):
+        return fault_of(error["error"], status=status)
+    if not isinstance(error, dict):
+        error = {"message": error} if isinstance(error, str) else {}
+    code = error.get("code")
+    code = code if isinstance(code, int | str) and not isinstance(code, bool) else None
+    kind = error.get("type")
+    fault = Fault(
+        type=kind if isinstance(kind, str) and kind else "provider_error",
+        message=_message(error),
+        code=code if code != "" else None,
+        status=status or _status_in(code) or _status_in(error.get("status_code")),
+    )
+    return replace(fault, retryable=_is_passing(fault))
+
+
+def fault_of_body(body: bytes, *, status: int) -> Fault:
+    """The fault in the body of an answer that is not a 200."""
+    try:
+        error = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        error = None
+    return fault_of(error, status=status)
+
+
+def is_permanent(fault: Fault) -> bool:
+    """Whether trying again is useless: quota, balance and authentication stay as they are."""
+    if fault.status in (400, 401, 402, 403, 404, 422):
+        return True
+    return bool(_PERMANENT.search(f"{fault.type} {fault.code}"))
+
+
+def redact(text: str, secret: str = "") -> str:
+    """The text without ``secret`` and without whatever else looks like a key."""
+    if secret:
+        text = text.replace(secret, "[key]")
+    return _SECRETS.sub("[key]", text)
+
+
+def _is_passing(fault: Fault) -> bool:
+    if is_permanent(fault):
+        return False
+    return fault.status in _PASSING_STATUSES or fault.type in _PASSING_TYPES
+
+
+def _message(error: dict[str, Any]) -> str | None:
+    message = error.get("message") or error.get("detail")
+    if isinstance(message, list):
+        parts = (part.get("msg") for part in message if isinstance(part, dict))
+        message = "; ".join(part for part in parts if isinstance(part, str))
+    if not isinstance(message, str) or not message.strip():
+        return None
+    clean = redact(message.replace("\0", "").encode(errors="replace").decode())
+    return clean if len(clean) <= _LONGEST_MESSAGE else clean[:_LONGEST_MESSAGE] + "…"
+
+
+def _status_in(code: Any) -> int | None:
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code <= 599 else None
