@@ -1,0 +1,116 @@
+"""Notes as rows. Who may write what, and how, is said in ``services``."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
+
+from notes import folders, rules, tags
+
+
+class OctetLength(Length):
+    """The number of bytes of a text, which is what its limit counts."""
+
+    function = "OCTET_LENGTH"
+
+
+class NoteQuerySet(models.QuerySet["Note"]):
+    def owned_by(self, owner: AbstractBaseUser) -> NoteQuerySet:
+        """The owner's notes outside the bin: where every read and write begins."""
+        return self.filter(owner_id=owner.pk, deleted__isnull=True)
+
+
+class Note(models.Model):
+    """A person's note. ``version`` rises by one with each change; ``deleted`` puts it in the bin.
+
+    ``tags_folded`` holds the same tags in the same order as they are compared.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notes"
+    )
+    title = models.CharField(max_length=rules.MAX_TITLE, blank=True, default="")
+    content = models.TextField(blank=True, default="")
+    folder = models.CharField(max_length=folders.MAX_LENGTH, default=folders.ROOT)
+    tags = ArrayField(models.CharField(max_length=tags.MAX_LENGTH), blank=True, default=list)
+    tags_folded = ArrayField(models.TextField(), blank=True, default=list, editable=False)
+    language = models.CharField(max_length=30, blank=True, default="")
+    source_conversation = models.ForeignKey(
+        "chat.Conversation", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    source_message = models.ForeignKey(
+        "chat.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    version = models.PositiveIntegerField(default=1)
+    created = models.DateTimeField(auto_now_add=True)
+    updated = models.DateTimeField(auto_now_add=True)
+    deleted = models.DateTimeField(null=True, blank=True)
+
+    objects = NoteQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-updated", "-id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["owner", "folder"], name="note_owner_folder"),
+            models.Index(fields=["owner", "-updated", "-id"], name="note_owner_updated"),
+            GinIndex(fields=["tags_folded"], name="note_tags_folded"),
+        ]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(
+                condition=LessThanOrEqual(OctetLength("content"), rules.MAX_CONTENT_BYTES),
+                name="note_content_size",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class NoteSearchEntry(models.Model):
+    """What the full-text search looks at: written by a trigger on notes, by nothing else."""
+
+    note = models.OneToOneField(
+        Note, on_delete=models.CASCADE, primary_key=True, related_name="search_entry"
+    )
+    vector = SearchVectorField()
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            GinIndex(fields=["vector"], name="note_search_vector"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.note_id)
+
+
+class NoteSeen(models.Model):
+    """How much of which version of a note a conversation has read or written, from its start.
+
+    ``whole`` is what lets a model replace a text: it cannot lose what it never saw.
+    """
+
+    conversation = models.ForeignKey(
+        "chat.Conversation", on_delete=models.CASCADE, related_name="+"
+    )
+    note = models.ForeignKey(Note, on_delete=models.CASCADE, related_name="+")
+    version = models.PositiveIntegerField()
+    seen_to = models.PositiveIntegerField(default=0)
+    whole = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["conversation", "note"], name="note_seen_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.note_id} {self.version}"

@@ -1,0 +1,181 @@
+"""Writes of notes: the one way that pages, REST, tools and admin change them.
+
+Every write begins at the owner's notes: another person's note and a missing one are the same
+NoteNotFound. A change locks its row, compares the version that was expected, and is one UPDATE:
+texts are joined and measured by PostgreSQL, so that two appends at once are both kept and one
+that would pass the limit changes nothing. A change to what is already there is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import models, transaction
+from django.db.models import F, TextField, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Concat, Left, StrIndex, Substr
+from django.utils import timezone
+
+from notes.exceptions import (
+    NoteInvalid,
+    NoteNotFound,
+    NotePassageError,
+    NoteTooLarge,
+    NoteVersionConflict,
+)
+from notes.folders import ROOT, folder_normalised
+from notes.models import Note, NoteQuerySet, OctetLength
+from notes.rules import (
+    MAX_CONTENT_BYTES,
+    content_checked,
+    language_checked,
+    text_checked,
+    title_checked,
+)
+from notes.selectors import note_get
+from notes.tags import tags_normalised
+
+#: What a given content is to the one that is there. Joined exactly: nothing is put in between.
+UpdateMode = Literal["replace", "append", "prepend"]
+
+
+def note_create(
+    *,
+    owner: AbstractBaseUser,
+    title: str = "",
+    content: str = "",
+    folder: str = ROOT,
+    tags: Iterable[str] = (),
+    language: str = "",
+    source_conversation_id: UUID | None = None,
+    source_message_id: UUID | None = None,
+) -> Note:
+    """Store a new note. A source is one of the owner's own conversations or messages."""
+    shown, folded = tags_normalised(tags)
+    note = Note(
+        owner_id=owner.pk,
+        title=title_checked(title),
+        content=content_checked(content),
+        folder=folder_normalised(folder),
+        tags=shown,
+        tags_folded=folded,
+        language=language_checked(language),
+        source_conversation_id=source_conversation_id,
+        source_message_id=source_message_id,
+    )
+    with transaction.atomic():
+        _source_check("source_conversation", source_conversation_id, owner=owner)
+        _source_check("source_message", source_message_id, conversation__owner=owner)
+        note.save(force_insert=True)
+    return note
+
+
+def note_update(
+    *,
+    owner: AbstractBaseUser,
+    note_id: UUID,
+    title: str | None = None,
+    content: str | None = None,
+    folder: str | None = None,
+    tags: Iterable[str] | None = None,
+    language: str | None = None,
+    mode: UpdateMode = "replace",
+    expected_version: int | None = None,
+) -> Note:
+    """Change the fields that are given, and no other; ``mode`` concerns the content."""
+    changes: dict[str, Any] = {}
+    if title is not None:
+        changes["title"] = title_checked(title)
+    if content is not None:
+        changes["content"] = _content_joined(content_checked(content), mode)
+    if folder is not None:
+        changes["folder"] = folder_normalised(folder)
+    if tags is not None:
+        changes["tags"], changes["tags_folded"] = tags_normalised(tags)
+    if language is not None:
+        changes["language"] = language_checked(language)
+    with transaction.atomic():
+        row = _locked(owner, note_id, expected_version)
+        return _written(row, changes, owner=owner, note_id=note_id)
+
+
+def note_edit(
+    *,
+    owner: AbstractBaseUser,
+    note_id: UUID,
+    old_text: str,
+    new_text: str,
+    expected_version: int | None = None,
+) -> Note:
+    """Put ``new_text`` in the place of ``old_text``, which must occur exactly once."""
+    if not text_checked(old_text, field="old_text"):
+        raise NoteInvalid("The passage to replace is empty.", field="old_text")
+    content_checked(new_text)
+    place = StrIndex("content", Value(old_text))
+    again = StrIndex(Substr("content", place + 1), Value(old_text))
+    edited = Concat(
+        Left("content", place - 1),
+        Value(new_text),
+        Substr("content", place + len(old_text)),
+        output_field=TextField(),
+    )
+    with transaction.atomic():
+        row = _locked(owner, note_id, expected_version)
+        first, second = row.values_list(place, again).get()
+        if not first or second:
+            raise NotePassageError(matches=2 if first else 0)
+        return _written(row, {"content": edited}, owner=owner, note_id=note_id)
+
+
+def note_delete(
+    *, owner: AbstractBaseUser, note_id: UUID, expected_version: int | None = None
+) -> None:
+    """Put the note into the bin: it vanishes from every list, search and read."""
+    with transaction.atomic():
+        row = _locked(owner, note_id, expected_version)
+        row.update(deleted=timezone.now(), version=F("version") + 1)
+
+
+def _locked(owner: AbstractBaseUser, note_id: UUID, expected_version: int | None) -> NoteQuerySet:
+    """A query for the one row, which nobody else can change before the transaction ends."""
+    row = Note.objects.owned_by(owner).filter(pk=note_id)
+    version = row.select_for_update().values_list("version", flat=True).first()
+    if version is None:
+        raise NoteNotFound
+    if expected_version is not None and expected_version != version:
+        raise NoteVersionConflict(version)
+    return row
+
+
+def _written(
+    row: NoteQuerySet, changes: dict[str, Any], *, owner: AbstractBaseUser, note_id: UUID
+) -> Note:
+    if not row.filter(**changes).exists():
+        content = changes.get("content", F("content"))
+        size = OctetLength(content if isinstance(content, Combinable) else Value(content))
+        fitting = row.annotate(size_after=size).filter(size_after__lte=MAX_CONTENT_BYTES)
+        if not fitting.update(**changes, version=F("version") + 1, updated=timezone.now()):
+            raise NoteTooLarge(MAX_CONTENT_BYTES)
+    return note_get(owner=owner, note_id=note_id)
+
+
+def _content_joined(content: str, mode: UpdateMode) -> Combinable:
+    match mode:
+        case "append":
+            return Concat(F("content"), Value(content), output_field=TextField())
+        case "prepend":
+            return Concat(Value(content), F("content"), output_field=TextField())
+        case "replace":
+            return Value(content, output_field=TextField())
+
+
+def _source_check(field: str, source_id: UUID | None, **owned: object) -> None:
+    """Refuse a source that is not the owner's; what model it has is known by the key alone."""
+    if source_id is None:
+        return
+    model = cast("type[models.Model]", Note._meta.get_field(field).related_model)
+    if not model._default_manager.filter(pk=source_id, **owned).exists():
+        raise NoteInvalid("There is no such source.", field=field)
