@@ -150,7 +150,10 @@ def error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
         "title": HTTPStatus(error.status_code).phrase,
         "message": error.message,
     }
-    return HttpResponse(render_to_string("web/error.html", context), status=error.status_code)
+    # What failed may be what the shell needs (sessions, database): a crash is told without it.
+    shell = None if error.status_code >= 500 else request
+    page = render_to_string("web/error.html", context, request=shell)
+    return HttpResponse(page, status=error.status_code)
 
 
 def wants_json(request: HttpRequest) -> bool:

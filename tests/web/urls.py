@@ -1,7 +1,9 @@
 """Views that do one thing each, so that the kit can be tested without the product."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+from django.contrib.auth.models import Group
 from django.core import exceptions as django_exceptions
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import include, path
@@ -12,6 +14,7 @@ from rest_framework.views import APIView
 
 from web.errors import ApiError
 from web.fields import ExactTextField
+from web.idempotency import idempotent
 
 RAISED = {
     "api-error": ApiError("teapot", "Short.", 418, {"spout": ["Stout."]}, {"run": "1"}),
@@ -56,6 +59,29 @@ class EchoView(APIView):
         return Response(serializer.validated_data, status=201)
 
 
+class OnceView(APIView):
+    """Makes one group a call; `paused` lets a test hold a call in the middle of its effect."""
+
+    paused: Callable[[], None] = staticmethod(lambda: None)
+
+    @idempotent
+    def post(self, request: Request) -> Response:
+        asked: Any = request.data
+        group = Group.objects.create(name=f"{asked['name']} {Group.objects.count()}")
+        OnceView.paused()
+        if asked.get("refuse") == "raised":
+            raise ApiError("invalid", "Not now.", 400)
+        if asked.get("refuse") == "returned":
+            return Response({}, status=409)
+        headers = {"ETag": '"1"', "Location": f"/groups/{group.pk}/", "X-Other": "not kept"}
+        return Response({"id": group.pk, "name": group.name}, status=201, headers=headers)
+
+    @idempotent
+    def delete(self, request: Request) -> Response:
+        Group.objects.create(name="deleted")
+        return Response(status=204)
+
+
 def crash(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("the cause stays in the log")
 
@@ -63,6 +89,8 @@ def crash(request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("api/raise/<str:name>/", RaisingView.as_view()),
     path("api/echo/", EchoView.as_view()),
+    path("api/once/", OnceView.as_view()),
+    path("api/twice/", OnceView.as_view()),
     path("page/crash/", crash),
     path("", include("config.urls")),
 ]
