@@ -1,5 +1,9 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-from accounts.api import openapi as openapi
+from accounts.api import views
 
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("account/", views.AccountView.as_view(), name="account"),
+    path("tokens/", views.TokensView.as_view(), name="tokens"),
+    path("tokens/<uuid:token_id>/", views.TokenView.as_view(), name="token"),
+]

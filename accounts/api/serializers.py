@@ -1,0 +1,45 @@
+"""The shapes of accounts on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import ApiToken, Scope, User
+
+
+class AccountSerializer(serializers.ModelSerializer[User]):
+    class Meta:
+        model = User
+        fields = ("id", "username", "is_staff")
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """What is told of a token: never its secret."""
+
+    scopes = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = ApiToken
+        fields = ("id", "name", "hint", "scopes", "created", "last_used", "expires", "revoked")
+
+
+class NewTokenSerializer(TokenSerializer):
+    """A token as its maker sees it, once."""
+
+    token = serializers.CharField(read_only=True, help_text="The secret, shown this once.")
+
+    class Meta(TokenSerializer.Meta):
+        fields = (*TokenSerializer.Meta.fields, "token")  # type: ignore[assignment]
+
+
+class TokenRequestSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=100)
+    scopes = serializers.ListField(
+        child=serializers.CharField(max_length=10),
+        required=False,
+        max_length=len(Scope.values),
+        help_text="read, write, chat, approve, admin; read, write and chat when not given.",
+    )
+    expires = serializers.DateTimeField(required=False, allow_null=True)
