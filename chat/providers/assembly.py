@@ -104,8 +104,8 @@ class Assembler:
     def fail(self, fault: Fault) -> None:
         """The connection broke; a turn that had already ended is none the worse for it."""
         if self._finish is None and not self.finished:
-            self._fault = self._fault or fault
-            self.finished = True
+            self._fault = fault
+        self.finished = True
 
     def complete(self) -> Completion:
         """How the call ended, given everything that was fed."""
@@ -333,6 +333,8 @@ def _decode_oddity(data: bytes) -> _Chunk | None:
     value = _decode_loosely(data)
     if value is None:
         return _Chunk() if data.strip() == b"null" else None
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        value = {"error": value[0].get("error")}  # Gemini wraps errors in an array.
     if not isinstance(value, dict):
         return _Chunk()
     if value.get("error"):

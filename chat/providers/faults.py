@@ -26,10 +26,8 @@ _PASSING_TYPES = frozenset(
     {"rate_limit_exceeded", "rate_limit_error", "overloaded_error", "throttling_error"}
 )
 
-#: Money and rights do not come back within seconds.
-_PERMANENT = re.compile(
-    r"quota|billing|balance|credit|payment|spend|budget|api.?key|authentication|permission", re.I
-)
+#: Money does not come back within seconds. Vendors have many words for it.
+_FUNDS = re.compile(r"quota|billing|balance|credit|payment|spend|budget|hard_limit", re.I)
 
 
 def fault_of(error: Any, *, status: int | None = None) -> Fault:
@@ -61,11 +59,9 @@ def fault_of_body(body: bytes, *, status: int) -> Fault:
     return fault_of(error, status=status)
 
 
-def is_permanent(fault: Fault) -> bool:
-    """Whether trying again is useless: quota, balance and authentication stay as they are."""
-    if fault.status in (400, 401, 402, 403, 404, 422):
-        return True
-    return bool(_PERMANENT.search(f"{fault.type} {fault.code}"))
+def is_out_of_funds(fault: Fault) -> bool:
+    """Whether quota or balance is used up: trying again is useless until someone pays."""
+    return fault.status == 402 or bool(_FUNDS.search(f"{fault.type} {fault.code}"))
 
 
 def redact(text: str, secret: str = "") -> str:
@@ -76,7 +72,7 @@ def redact(text: str, secret: str = "") -> str:
 
 
 def _is_passing(fault: Fault) -> bool:
-    if is_permanent(fault):
+    if is_out_of_funds(fault):
         return False
     return fault.status in _PASSING_STATUSES or fault.type in _PASSING_TYPES
 
