@@ -53,6 +53,15 @@ def note_get(*, owner: AbstractBaseUser, note_id: UUID) -> Note:
     return note
 
 
+def note_version(*, owner: AbstractBaseUser, note_id: UUID) -> int:
+    """The version that the note is at."""
+    notes = Note.objects.owned_by(owner).filter(pk=note_id)
+    version = notes.values_list("version", flat=True).first()
+    if version is None:
+        raise NoteNotFound
+    return version
+
+
 def note_list(
     *,
     owner: AbstractBaseUser,
