@@ -1,0 +1,204 @@
+"""Markdown: what may come out, and that a stream cut anywhere gives the HTML of the whole."""
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from web import markdown
+from web.markdown import Block, MarkdownStream, render
+
+PIECES = [
+    *("a", "b c", "  ", "    ", "\t", "\n", "\n\n", "\r\n", "\r", "-", "- ", "* ", "*", "**", "_"),
+    *("1. ", "2) ", "+ ", "10. ", "# ", "> ", "```", "```python\n", "~~~", "~~", "---", "==="),
+    *("|", "|-|-|\n", ":-:", "--|--\n", "a | b\n", "`", "[", "]", "](", "(", "[a](b)", "[a]: /x\n"),
+    *("<b>", "<!--", "&amp;", "\\", "x = 1", "é", "🎉", "\u2028", "\x0b", "\0", "![i](j)"),
+]
+texts = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
+
+
+def applied(blocks: list[Block], shown: list[str] | None = None) -> list[str]:
+    """What the page does: it counts UTF-16 units, and drops the blocks after the one it gets."""
+    shown = [] if shown is None else shown
+    for block in blocks:
+        assert block.index <= len(shown)
+        old = shown[block.index] if block.index < len(shown) else ""
+        kept = old.encode("utf-16-le")[: block.keep * 2].decode("utf-16-le")
+        shown[block.index :] = [kept + block.html]
+    return shown
+
+
+def streamed(pieces: list[str]) -> str:
+    stream = MarkdownStream()
+    shown: list[str] = []
+    for piece in pieces:
+        applied(stream.feed(piece), shown)
+    return "".join(applied(stream.feed("", end=True), shown))
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts, st.lists(st.integers(0, 200), max_size=12))
+@example("- a\n**bold**", [5])
+@example("- a\n\n  b\n- c", [6, 8])
+@example("> a\n-\n- b", [6])
+@example("a | b\n--|--\n1 | 2\n\n🎉🎉 x", [3, 9, 20])
+@example("one\r\ntwo", [4])
+@example("1. a\n\n2. b", [6])
+@example("text\n#x", [6])
+@example("a\n|b c\n--|--\n_", [9, 12])
+@example("# a | b\n--|--\n", [8, 9])
+def test_stream_gives_the_html_of_the_whole_however_it_is_cut(text, cuts):
+    edges = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
+    pieces = [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    assert streamed(pieces) == render(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts)
+def test_stream_gives_the_html_of_the_whole_character_by_character(text):
+    assert streamed(list(text)) == render(text)
+
+
+def test_finished_blocks_are_never_sent_again():
+    stream = MarkdownStream()
+    seen: list[int] = []
+    for line in ["# One\n", "\n", "Two\n", "\n", "```python\n", "x = 1\n", "```\n", "\n", "end"]:
+        seen += [block.index for block in stream.feed(line)]
+    assert seen == sorted(seen)
+    assert max(seen) == 3
+
+
+def test_code_is_coloured_only_when_its_block_is_finished():
+    stream = MarkdownStream()
+    (opened,) = stream.feed("```python\nprint('x')\n")
+    assert "print(&#x27;x&#x27;)" in opened.html or "print('x')" in opened.html
+    assert "<span" not in opened.html
+    closed = applied(stream.feed("```\n\nnext", end=True), [opened.html])
+    assert '<span class="nb">print</span>' in closed[0]
+
+
+def test_long_text_is_shown_as_its_source_whole_and_streamed(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_RENDERED", 40)
+    text = "# Title\n\npara & <b>\n\n" + "more 🎉 " * 10
+    whole = render(text)
+    assert whole.startswith('<pre class="source"')
+    assert "<h1>" not in whole
+    assert "&amp; &lt;b&gt;" in whole
+    for size in (1, 7, 30, 200):
+        assert streamed([text[i : i + size] for i in range(0, len(text), size)]) == whole
+
+
+HOSTILE = [
+    "<script>pwned()</script>",
+    "<img src=x onerror=pwned()>",
+    "<svg onload=pwned()>",
+    '<div onclick="pwned()">x</div>',
+    "<iframe srcdoc='<script>pwned()</script>'></iframe>",
+    "<a href='javascript:pwned()'>x</a>",
+    "[x](javascript:pwned())",
+    "[x](JaVaScRiPt:pwned())",
+    "[x](java&#x0A;script:pwned())",
+    "[x](vbscript:pwned())",
+    "[x](data:text/html,<script>pwned()</script>)",
+    "<javascript:pwned()>",
+    "![x](javascript:pwned())",
+    "![x](https://elsewhere.example/p.png)",
+    '[x](https://example.org "onmouseover=pwned()")',
+    '[x](https://example.org"onmouseover="pwned())',
+    "```\"onmouseover='pwned()'\nx\n```",
+    "```<img/onerror=pwned()>\nx\n```",
+    "`<img src=x onerror=pwned()>`",
+    "|<img src=x onerror=pwned()>|b|\n|-|-|\n|<script>pwned()</script>|d|",
+    "[x]: javascript:pwned()\n\n[x]",
+    "&lt;script&gt;pwned()&lt;/script&gt;",
+    "<style>*{display:none}</style>",
+    "<form action=/logout/><input name=csrfmiddlewaretoken></form>",
+    '<p hx-get="/logout/" id="main" data-x="1">x</p>',
+]
+TAGS = {
+    *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "a", "code", "pre"),
+    *("span", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"),
+}
+ATTRIBUTES = {"href", "title", "rel", "class", "start", "tabindex"}
+
+
+def assert_harmless(html: str) -> None:
+    for name, attributes in re.findall(r"<([a-z0-9]+)((?:\s[^<>]*)?)>", html):
+        assert name in TAGS, html
+        for attribute, value in re.findall(r'\s([a-zA-Z-]+)="([^"]*)"', attributes):
+            assert attribute in ATTRIBUTES, html
+            if attribute == "href":
+                assert not re.match(r"(?i)\s*(javascript|vbscript|data):", value), html
+        assert not re.sub(r'\s[a-zA-Z-]+="[^"]*"', "", attributes).strip(), html
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_markdown_comes_out_harmless(text):
+    assert_harmless(render(text))
+    assert "<img" not in render(text)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_markdown_is_harmless_in_every_part_of_a_stream(text):
+    stream = MarkdownStream()
+    shown: list[str] = []
+    for character in text:
+        assert_harmless("".join(applied(stream.feed(character), shown)))
+    assert_harmless("".join(applied(stream.feed("", end=True), shown)))
+
+
+def test_links_keep_their_host_and_lose_their_referrer():
+    assert render("[x](https://example.org/a?b=1)") == (
+        '<p><a href="https://example.org/a?b=1" rel="noopener noreferrer nofollow">x</a></p>\n'
+    )
+
+
+def test_a_later_definition_does_not_change_an_earlier_block():
+    assert "<a" not in render("[x]\n\n[x]: https://example.org")
+
+
+def test_table_aligns_by_class():
+    html = render("a | b\n:-: | -:\n1 | 2")
+    assert '<th class="align-center">a</th>' in html
+    assert '<td class="align-right">2</td>' in html
+    assert "style" not in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "[" * 99_998 + "](",
+        "![" * 50_000,
+        "[](" * 33_000,
+        "[[](x " * 16_000,
+        "*a" * 50_000,
+    ],
+    ids=["opening", "closed once", "images", "links", "mixed", "emphasis"],
+)
+def test_render_is_cheap_on_nested_brackets(text):
+    started = time.process_time()
+    render(text)
+    assert time.process_time() - started < 2.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| name | value |\n|---|--:|\n" + "| some words here | 12345 |\n" * 2_500,
+        "- an item of some words\n" * 2_700,
+        "```\n" + "x = some + code\n" * 4_000,
+        "words " * 11_000,
+    ],
+    ids=["table", "list", "code", "paragraph"],
+)
+def test_flushes_of_one_long_block_stay_cheap(text):
+    stream = MarkdownStream()
+    text = text[: 64 * 1024]
+    flushes = range(0, len(text), 20)
+    started = time.process_time()
+    for position in flushes:
+        stream.feed(text[position : position + 20])
+    assert (time.process_time() - started) / len(flushes) < 0.002

@@ -1,0 +1,243 @@
+"""Markdown to safe HTML, whole or while it streams in.
+
+Owns what Markdown may become in a page. Two layers stand between a text and the page: the parser
+escapes raw HTML and refuses dangerous links, and what it wrote passes an allow-list.
+
+A stream is a list of top-level blocks of which only the last can still change. However the text
+is cut, the blocks joined are byte for byte what ``render`` makes of the whole. Link references
+are off, since a later definition would change blocks that are finished.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline, link
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.token import STANDARD_TYPES
+from pygments.util import ClassNotFound
+
+#: Longer texts are shown as their source: rendering 5 MB takes seconds.
+MAX_RENDERED = 256 * 1024
+#: Longer code is shown without colours.
+MAX_HIGHLIGHTED = 32 * 1024
+#: A paragraph with brackets nested deeper has no links: looking for their ends takes seconds.
+MAX_BRACKET_DEPTH = 10
+#: An open block is rendered again when it grew by this part of itself: never quadratic.
+PATIENCE = 16
+
+_formatter = HtmlFormatter(nowrap=True)
+
+
+def _highlight(code: str, language: str, _attributes: str) -> str:
+    if not language or len(code) > MAX_HIGHLIGHTED:
+        return ""
+    try:
+        return highlight(code, get_lexer_by_name(language, stripnl=False), _formatter)
+    except ClassNotFound:
+        return ""
+
+
+def _bounded_link(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "[":
+        return False
+    # The cache belongs to this paragraph and maps positions, which are never negative.
+    if (depth := state.cache.get(-1)) is None:
+        depth = state.cache[-1] = _bracket_depth(state.src)
+    return depth <= MAX_BRACKET_DEPTH and link(state, silent)
+
+
+def _bracket_depth(text: str) -> int:
+    deepest = depth = 0
+    for bracket in re.findall(r"[\[\]]", text):
+        depth = depth + 1 if bracket == "[" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _cell_open(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    _env: EnvType,
+) -> str:
+    """Alignment as a class: the content security policy forbids inline styles."""
+    token = tokens[index]
+    if style := token.attrs.pop("style", None):
+        token.attrSet("class", str(style).replace("text-align:", "align-"))
+    return renderer.renderToken(tokens, index, options, _env)
+
+
+def _parser(**options: Any) -> MarkdownIt:
+    parser = MarkdownIt("js-default", {"html": False, "linkify": False, **options})
+    parser.disable(["image", "reference"])
+    parser.inline.ruler.at("link", _bounded_link)
+    parser.add_render_rule("td_open", _cell_open)
+    parser.add_render_rule("th_open", _cell_open)
+    return parser
+
+
+_finished = _parser(highlight=_highlight)
+_open = _parser()
+
+_alignments = {"align-left", "align-center", "align-right"}
+_cleaner = nh3.Cleaner(
+    tags={
+        *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "a", "code"),
+        *("pre", "span", "blockquote", "ul", "ol", "li"),
+        *("table", "thead", "tbody", "tr", "th", "td"),
+    },
+    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    allowed_classes={
+        "span": {name for name in STANDARD_TYPES.values() if name},
+        "th": _alignments,
+        "td": _alignments,
+    },
+    # What scrolls must be reachable by keyboard.
+    set_tag_attribute_values={"pre": {"tabindex": "0"}},
+    url_schemes={"http", "https", "mailto"},
+    link_rel="noopener noreferrer nofollow",
+)
+
+
+def render(text: str) -> str:
+    """The whole text as HTML that is safe to be placed in a page as it is."""
+    if len(text) > MAX_RENDERED:
+        return _source(_normalised(text))
+    return _cleaner.clean(_finished.render(text))
+
+
+def _source(text: str) -> str:
+    return f'<pre class="source" tabindex="0">{html.escape(text)}{_SOURCE_END}'
+
+
+_SOURCE_END = "</pre>\n"
+
+
+def _normalised(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Block ``index`` is now the first ``keep`` UTF-16 units of what it was, then ``html``.
+
+    Blocks after it, where there are any, are gone.
+    """
+
+    index: int
+    keep: int
+    html: str
+
+
+class MarkdownStream:
+    """Feed it text as it comes; it answers which blocks are new and which changed."""
+
+    def __init__(self) -> None:
+        self._index = 0
+        self._tail = ""
+        self._carriage = ""
+        self._fresh = 0
+        self._length = 0
+        self._shown = ""
+        self._whole: list[str] = []
+
+    def feed(self, text: str, *, end: bool = False) -> list[Block]:
+        """Take more text. With ``end`` nothing is left open, whatever was held back before."""
+        self._length += len(text)
+        text = self._carriage + text
+        self._carriage = "\r" if text.endswith("\r") and not end else ""
+        text = _normalised(text.removesuffix(self._carriage))
+        self._whole.append(text)
+        self._tail += text
+        self._fresh += len(text)
+        if not end and (not self._fresh or self._fresh * PATIENCE < len(self._tail)):
+            return []
+        self._fresh = 0
+        if self._length > MAX_RENDERED:
+            return self._source_block()
+        return self._markdown_blocks(end=end)
+
+    def _markdown_blocks(self, *, end: bool) -> list[Block]:
+        lines = self._tail.split("\n")
+        parser = _finished if end else _open
+        tokens = parser.parse(self._tail)
+        starts = [i for i, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0]
+        if not end and len(starts) > 1 and not _is_apart(lines, tokens, starts):
+            starts.pop()
+        blocks: list[Block] = []
+        for start, stop in pairwise([*starts, len(tokens)]):
+            final = end or stop < len(tokens)
+            renderer = _finished if final else _open
+            written = renderer.renderer.render(tokens[start:stop], renderer.options, {})
+            blocks += self._changed(_cleaner.clean(written))
+            if final:
+                self._index += 1
+                self._shown = ""
+        if end:
+            self._tail = ""
+        elif starts:
+            self._tail = "\n".join(lines[_first_line(tokens[starts[-1]]) :])
+        return blocks
+
+    def _source_block(self) -> list[Block]:
+        if self._index or not self._shown.startswith('<pre class="source"'):
+            self._index = 0
+            self._shown = ""
+        return self._changed(_source("".join(self._whole)))
+
+    def _changed(self, written: str) -> list[Block]:
+        if written == self._shown:
+            return []
+        keep = _common(self._shown, written)
+        self._shown, old = written, self._shown
+        return [Block(self._index, _utf16(old[:keep]), written[keep:])]
+
+
+def _is_apart(lines: list[str], tokens: list[Token], starts: list[int]) -> bool:
+    """Whether the last block stays one of its own, whatever its line goes on with.
+
+    A line that is not yet whole may still turn out to continue the block before it: a ``*`` below
+    a list may become ``**bold**``, a ``2`` may become ``2.``, and what is below a heading with a
+    ``|`` in it may make a table of both.
+    """
+    first, before = _first_line(tokens[starts[-1]]), tokens[starts[-2]].type
+    decided_by = first + 1 if tokens[starts[-1]].type == "table_open" else first
+    if decided_by < len(lines) - 1 or before in ("hr", "fence"):
+        return True
+    if before.endswith("list_open") and re.fullmatch(r"\s*\d+[.)]?", lines[-1]):
+        return False
+    return not lines[first - 1].strip(" \t")
+
+
+def _first_line(token: Token) -> int:
+    return token.map[0] if token.map else 0
+
+
+def _common(one: str, other: str) -> int:
+    """The length of the prefix that both share."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _utf16(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
