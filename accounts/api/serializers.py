@@ -34,7 +34,7 @@ class NewTokenSerializer(TokenSerializer):
         fields = (*TokenSerializer.Meta.fields, "token")  # type: ignore[assignment]
 
 
-class TokenRequestSerializer(serializers.Serializer[Any]):
+class TokenCreateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=10),

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from accounts.api.serializers import (
     AccountSerializer,
     NewTokenSerializer,
-    TokenRequestSerializer,
+    TokenCreateSerializer,
     TokenSerializer,
 )
 from accounts.models import ApiToken, User
@@ -48,10 +48,10 @@ class TokensView(generics.ListAPIView[ApiToken]):
         page = self.paginate_queryset(token_list(owner=_owner(request)))
         return self.get_paginated_response(TokenSerializer(page, many=True).data)
 
-    @extend_schema(request=TokenRequestSerializer, responses={201: NewTokenSerializer})
+    @extend_schema(request=TokenCreateSerializer, responses={201: NewTokenSerializer})
     def post(self, request: Request) -> Response:
         """Make a token. A token cannot give what it does not have."""
-        asked = TokenRequestSerializer(data=request.data)
+        asked = TokenCreateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         token, secret = token_create(
             owner=_owner(request), maker=_token(request), **asked.validated_data
