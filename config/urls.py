@@ -5,6 +5,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/", include("web.urls")),
     path("api/", include("accounts.api.urls")),
     path("api/", include("notes.api.urls")),
     path("api/", include("chat.api.urls")),
