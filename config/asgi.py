@@ -20,11 +20,9 @@ import django
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from web.edge import MIB, Edge
-from web.handler import StreamHandler
-
 logger = logging.getLogger(__name__)
 
+MIB = 1024 * 1024
 BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
 DRAIN_SECONDS = 7  # runs get 5 s of it; the server cancels what is still open after 10 s
 
@@ -33,8 +31,8 @@ class Application:
     """One per process and event loop; ``drain`` ends the streams before the server stops."""
 
     def __init__(self) -> None:
-        self._handler = StreamHandler()
-        self._edge = Edge(self._handler, caps=BODY_CAPS)
+        self._handler = import_string("web.handler.StreamHandler")()
+        self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS)
         self._runtime: Any = None
         self._drained: asyncio.Task[None] | None = None
 
