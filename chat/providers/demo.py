@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from chat.providers.demo_script import next_turn
 from chat.types import Completion, Delta, ModelRequest, RequestedCall, TextDelta, Usage
 
-MODEL = "demo"
+NAME = "demo"
+PACE = 0.02
 
 #: A long answer is cut into no more pieces than this, so that none takes more than seconds.
 MOST_PIECES = 150
@@ -23,12 +24,12 @@ MOST_PIECES = 150
 class DemoProvider:
     """``pace`` is the pause before each word in seconds; tests give 0."""
 
-    name = "demo"
+    name = NAME
 
-    def __init__(self, *, pace: float = 0.02) -> None:
+    def __init__(self, *, pace: float = PACE) -> None:
         self._pace = pace
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Delta, ...]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Delta, ...], None]:
         turn = next_turn(request)
         calls: tuple[RequestedCall, ...] = ()
         if turn.tool:

@@ -191,7 +191,7 @@ def _time() -> Step:
     def step(scene: _Scene) -> Script:
         told = yield from scene.call("current_time", "I look at the clock.")
         row = next(iter(_rows(told)), {})
-        return f"It is {row.get('time') or row.get('now') or _short(told)}."
+        return f"It is {row.get('weekday', '')} {row.get('time') or _short(told)}."
 
     return step
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import aiohttp
 import httpx
@@ -36,7 +36,8 @@ _ERROR_BODY_LIMIT = 64 * 1024
 _JSON_BODY_LIMIT = 16 * 1024 * 1024
 _DRAIN_SECONDS = 0.5
 
-Pause = Callable[[float], Awaitable[None]]
+Client: TypeAlias = httpx.AsyncClient
+Pause: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class BrokenAnswerError(Exception):
         self.fault = fault
 
 
-def build_client(transport: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncClient:
+def build_client(transport: httpx.AsyncBaseTransport | None = None) -> Client:
     """The shared client of one process; whoever makes it closes it.
 
     The environment's proxies and netrc are not read: where a key is sent is the operator's word.
@@ -109,9 +110,7 @@ class Answer:
 class Upstream:
     """One endpoint, asked over the shared client."""
 
-    def __init__(
-        self, client: httpx.AsyncClient, endpoint: Endpoint, *, pause: Pause = asyncio.sleep
-    ) -> None:
+    def __init__(self, client: Client, endpoint: Endpoint, *, pause: Pause = asyncio.sleep) -> None:
         self.endpoint = endpoint
         self._client = client
         self._pause = pause

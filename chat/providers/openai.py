@@ -6,7 +6,7 @@ option that the server refuses. Wire formats belong to ``openai_request`` and ``
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ class OpenAIProvider:
         self._quirks = quirks or Quirks()
         self._flipped: dict[str, frozenset[Option]] = {}
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Delta, ...]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Delta, ...], None]:
         async with self._opened(request) as answer:
             reading = _Reading(request)
             try:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -29,7 +30,7 @@ def vendor_server():
     @asynccontextmanager
     async def run(script):
         vendor = Vendor()
-        tasks: set[asyncio.Task] = set()
+        tasks: set[Any] = set()
 
         async def serve(reader, writer):
             tasks.add(asyncio.current_task())

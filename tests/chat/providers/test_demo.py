@@ -1,6 +1,7 @@
 """The demo provider, driven as the loop drives it, against tools that answer like the real ones."""
 
 import json
+import math
 import uuid
 
 import pytest
@@ -20,7 +21,10 @@ from chat.types import (
     ToolMessage,
     UserMessage,
 )
-from tools.definitions import ToolSpec
+from tools.definitions import ToolContext, ToolSpec
+from tools.invocation import invoke
+from tools.policy import Policy
+from tools.registry import registry
 
 NAMES = ("note_create", "note_search", "note_read", "note_update", "note_list", "current_time")
 TOOLS = tuple(ToolSpec(name=name, description=name) for name in NAMES)
@@ -199,3 +203,41 @@ async def test_demo_streams_word_by_word_and_ends_with_a_completion():
     assert last.finish_reason == "tool_use"
     assert last.usage is not None
     assert last.usage.estimated
+
+
+async def test_demo_story_plays_with_the_real_tools(user, units):
+    """Every call that it makes is one that the tools accept, and it reads what they answer."""
+    messages: list[HistoryMessage] = []
+    texts = []
+    for said in (
+        "make a note called Groceries with milk and eggs, then find it",
+        'append "bread" to Groceries',
+        "read Groceries",
+        "list my notes",
+        "what time is it?",
+    ):
+        messages.append(UserMessage(said))
+        while True:
+            made = ModelRequest("demo", tuple(messages), registry.definitions())
+            turn = next_turn(made)
+            if not turn.tool:
+                texts.append(turn.text)
+                messages.append(AssistantMessage(turn.text))
+                break
+            call = ToolCall(f"c{len(messages)}", turn.tool, json.dumps(turn.arguments))
+            context = ToolContext(user_id=user.pk, deadline=math.inf)
+            outcome = await invoke(
+                name=call.name, arguments=call.arguments, context=context, policy=Policy()
+            )
+            assert not outcome.is_error, outcome.content
+            messages += [
+                AssistantMessage(turn.text, calls=(call,)),
+                ToolMessage(call.id, call.name, outcome.content),
+            ]
+    made_and_found, appended, read, listed, time = texts
+    assert "Found for **Groceries**:\n\n- **Groceries**" in made_and_found
+    assert appended == "Added to **Groceries**: bread"
+    assert read == "**Groceries** says:\n\n- milk\n- eggs\n- bread"
+    assert listed == "Your notes:\n\n- **Groceries**"
+    assert "T" in time
+    assert "day" in time
