@@ -1,3 +1,7 @@
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from chat.api.models import ModelsView
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("models/", ModelsView.as_view(), name="models"),
+]

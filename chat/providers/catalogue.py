@@ -135,10 +135,14 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All models of all vendors, and why some vendor's are missing, by its name."""
+    """All models of all vendors, and why some vendor's are missing, by its name.
+
+    ``default`` answers where no model is named; None where that cannot be told.
+    """
 
     models: tuple[ModelInfo, ...]
     problems: Mapping[str, str]
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,10 @@ class Catalogue:
                 models += found
         if getattr(settings, "NOTEWIRE_DEMO", True):
             models.append(ModelInfo(demo.NAME, "Demo", demo.NAME, tools=True))
-        return Listing(tuple(models), problems)
+        first = endpoints[0].name if endpoints else demo.NAME
+        default = next((each.reference for each in models if each.provider == first), None)
+        named: str = getattr(settings, "NOTEWIRE_DEFAULT_MODEL", "")
+        return Listing(tuple(models), problems, named or default)
 
     async def _first(self, endpoint: Endpoint) -> str:
         try:
