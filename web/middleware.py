@@ -1,4 +1,4 @@
-"""What is refused in any URL before a view sees it: NUL characters, and secrets.
+"""What is refused before a view sees it: NUL in a URL or a cookie, and secrets in a URL.
 
 A query string ends in logs, histories and Referer headers: a token in it is a leaked token.
 """
@@ -17,10 +17,10 @@ SECRET_NAMES = frozenset({"token", "access_token", "api_key"})
 _secret = re.compile(r"nw_[A-Za-z0-9_-]{20,}")
 
 
-def checked_url(
+def checked_address(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Middleware: 400 for what no URL may hold."""
+    """Middleware: 400 for what no URL and no cookie may hold."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         error = _refusal(request)
@@ -32,6 +32,9 @@ def checked_url(
 def _refusal(request: HttpRequest) -> ApiError | None:
     if "\0" in request.path:
         return _nul("path")
+    # A quoted cookie may spell NUL in octal, and the session is looked up by what it says.
+    if any("\0" in value for value in request.COOKIES.values()):
+        return _nul("Cookie")
     if not request.META.get("QUERY_STRING"):
         return None
     for name, values in request.GET.lists():

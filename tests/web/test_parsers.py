@@ -188,6 +188,12 @@ def test_path_with_nul_is_refused(api):
     assert api.get("/api/echo/%00").json()["error"]["code"] == "null_character"
 
 
+def test_cookie_that_spells_nul_is_refused(client):
+    response = client.get("/api/account/", headers={"Cookie": r'sessionid="abcdefghi\000"'})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "null_character"
+
+
 def test_url_that_only_mentions_the_prefix_is_fine(api):
     assert api.get("/api/echo/?q=nw_ prefix").status_code == 200
 
