@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.architecture import conduct, imports, shape
-from tests.architecture.tree import PACKAGES, Tree
+from tests.architecture.tree import PACKAGES, SCRIPTS, Tree
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -253,3 +254,42 @@ def test_samples_are_python_or_templates():
     for _, path, source in REFUSED + TAKEN:
         if path.endswith(".py"):
             ast.parse(source)
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The first table under ``heading`` of docs/architecture.md, by its first column."""
+    text = (ROOT / "docs" / "architecture.md").read_text().split(f"## {heading}\n", 1)[1]
+    lines = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return {first.strip("`"): rest for first, *rest in cells}
+
+
+def names(cell: str) -> set[str]:
+    return set(re.findall(r"`([\w./]+)`", cell))
+
+
+def test_page_says_what_every_package_owns(tree):
+    assert set(rows("Packages")) == {module.package for module in tree.modules} - {
+        Path(script).stem for script in SCRIPTS
+    }
+
+
+def test_page_tells_the_import_table(tree):
+    found = {package: names(cells[0]) for package, cells in rows("Who may import whom").items()}
+    assert found == {package: set(imports.MAY_IMPORT[package] & set(found)) for package in found}
+    assert set(found) == set(rows("Packages"))
+
+
+def test_page_tells_the_levels_of_chat():
+    found = {
+        name: int(level.split()[0])
+        for level, cells in rows("The levels of chat").items()
+        for name in names(cells[0])
+    }
+    assert found == imports.LEVELS
+
+
+def test_page_names_places_that_exist_or_are_reserved():
+    for cells in rows("What only one place does").values():
+        for place in names(cells[0]) - {"tools/outbound/"}:
+            assert (ROOT / place).exists() or place.startswith("chat/runs/")

@@ -1,6 +1,7 @@
 import math
+import re
 import sys
-import textwrap
+from pathlib import Path
 
 import pytest
 from django.apps import AppConfig, apps
@@ -12,6 +13,7 @@ from tools.invocation import invoke
 from tools.policy import Policy
 from tools.registry import registry
 
+CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 TOOL = '''
 from tools.definitions import ToolContext
 from tools.registry import tool
@@ -35,7 +37,7 @@ def start_with(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "__init__.py").touch()
         if source is not None:
-            (folder / "tools.py").write_text(textwrap.dedent(source))
+            (folder / "tools.py").write_text(source)
         monkeypatch.setitem(apps.app_configs, name, AppConfig.create(name))
         apps.get_app_config("tools").ready()
 
@@ -47,23 +49,25 @@ def start_with(tmp_path, monkeypatch):
 
 
 async def test_adding_a_tool_is_one_decorated_function_in_one_file(start_with):
-    start_with("sample_shouting", TOOL)
-    (spec,) = [spec for spec in registry.definitions() if spec.name == "shout"]
-    assert spec.description == "Say it in capital letters."
+    """The file is the one that CONTRIBUTING.md shows."""
+    (example,) = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    start_with("sample_counting", example)
+    (spec,) = [spec for spec in registry.definitions() if spec.name == "word_count"]
+    assert spec.description == "Count the words of a text."
     assert spec.parameters == {
         "type": "object",
-        "properties": {"text": {"type": "string"}},
+        "properties": {"text": {"type": "string", "description": "The text to count in."}},
         "required": ["text"],
         "additionalProperties": False,
     }
     assert run_checks(tags=["tools"]) == []
     outcome = await invoke(
-        name="shout",
-        arguments='{"text": "hello"}',
+        name="word_count",
+        arguments='{"text": "one two three"}',
         context=ToolContext(user_id=1, deadline=math.inf),
         policy=Policy(),
     )
-    assert (outcome.content, outcome.status) == ("HELLO", "done")
+    assert (outcome.content, outcome.status) == ('{"words":3}', "done")
 
 
 def test_discovery_skips_an_app_without_tools(start_with):
