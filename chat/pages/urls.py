@@ -7,4 +7,5 @@ from chat.pages import views
 app_name = "chat"
 urlpatterns = [
     path("", views.home, name="home"),
+    path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -10,4 +12,10 @@ from django.shortcuts import render
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
     """A new conversation, and the list of those there are."""
+    return render(request, "chat/page.html")
+
+
+@login_required
+def conversation_page(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """One conversation."""
     return render(request, "chat/page.html")

@@ -7,4 +7,9 @@ from notes.pages import views
 app_name = "notes"
 urlpatterns = [
     path("notes/", views.note_list_page, name="list"),
+    path("notes/new/", views.note_new_page, name="new"),
+    path("notes/preview/", views.note_preview_view, name="preview"),
+    path("notes/<uuid:note_id>/", views.note_page, name="note"),
+    path("notes/<uuid:note_id>/edit/", views.note_edit_page, name="edit"),
+    path("notes/<uuid:note_id>/delete/", views.note_delete_view, name="delete"),
 ]

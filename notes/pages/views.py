@@ -1,13 +1,162 @@
-"""The notes pages: requests to services and selectors, their values to templates."""
+"""The notes pages: requests to services and selectors, their values to templates.
+
+Every page works without JavaScript; with it, htmx asks for the list alone as a person types, and
+the editor saves in place. What may be written is decided by the services.
+"""
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.middleware import HtmxDetails
+
+from notes import selectors, services
+from notes.exceptions import NoteError, NoteNotFound, NoteVersionConflict
+from notes.models import Note
+from notes.pages.forms import NoteForm, form_of
+from notes.pages.panes import filters_of, folder_tree, listing
+from web.errors import wants_json
+from web.markdown import render as rendered
+from web.pages import private_page
 
 
-@login_required
-def note_list_page(request: HttpRequest) -> HttpResponse:
-    """Notes by folder, tag or search."""
-    return render(request, "notes/page.html")
+class PageRequest(HttpRequest):
+    """A request as the middleware leaves it for a logged-in person."""
+
+    user: AbstractBaseUser  # type: ignore[assignment]
+    htmx: HtmxDetails
+
+
+@private_page
+@require_safe
+def note_list_page(request: PageRequest) -> HttpResponse:
+    """Notes by folder, tag or search. htmx gets the list alone."""
+    if request.htmx and not request.htmx.history_restore_request:
+        return render(request, "notes/list.html", _listing_context(request))
+    return _page(request)
+
+
+@private_page
+@require_safe
+def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """One note, rendered."""
+    note = _note(request, note_id)
+    return _page(request, note=note, html=rendered(note.content))
+
+
+@private_page
+@require_http_methods(["GET", "HEAD", "POST"])
+def note_new_page(request: PageRequest) -> HttpResponse:
+    """A new note, in the folder that was looked at."""
+    if request.method != "POST":
+        filters = filters_of(request.GET)
+        form = NoteForm(initial={"folder": filters.folder, "tags": filters.tag})
+        return _page(request, form=form)
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        try:
+            note = services.note_create(owner=request.user, **form.fields_of_note())
+        except NoteError as error:
+            form.take_error(error)
+        else:
+            return redirect("notes:note", note.id)
+    return _page(request, form=form, status=400)
+
+
+@private_page
+@require_http_methods(["GET", "HEAD", "POST"])
+def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """Change a note that is still the version one began with; else both texts are shown."""
+    note = _note(request, note_id)
+    if request.method != "POST":
+        return _page(request, note=note, form=form_of(note))
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        try:
+            saved = services.note_update(
+                owner=request.user,
+                note_id=note_id,
+                expected_version=form.cleaned_data["version"] or 0,
+                **form.fields_of_note(),
+            )
+        except NoteVersionConflict as error:
+            return _conflict(request, note_id, error)
+        except NoteError as error:
+            form.take_error(error)
+        else:
+            if wants_json(request):
+                return JsonResponse({"version": saved.version})
+            return redirect("notes:note", note_id)
+    if wants_json(request):
+        message = " ".join(str(each) for errors in form.errors.values() for each in errors)
+        return _json_error("invalid", message, 400)
+    return _page(request, note=note, form=form, status=400)
+
+
+@private_page
+@require_POST
+def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """Into the bin, after the person confirmed it."""
+    note = _note(request, note_id)
+    services.note_delete(owner=request.user, note_id=note_id)
+    messages.success(request, f"“{note.title or 'Untitled'}” is deleted.")
+    return redirect("notes:list")
+
+
+@private_page
+@require_POST
+def note_preview_view(request: PageRequest) -> HttpResponse:
+    """The Markdown of the editor as it will be shown. Stores nothing."""
+    return HttpResponse(rendered(request.POST.get("content", "")))
+
+
+def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -> HttpResponse:
+    if wants_json(request):
+        return _json_error(error.code, error.message, 409)
+    stored = _note(request, note_id)
+    mine = request.POST.copy()
+    # Saving again means: over the version that is now shown beside it.
+    mine["version"] = str(stored.version)
+    return _page(request, note=stored, form=NoteForm(mine), stored=form_of(stored), status=409)
+
+
+def _json_error(code: str, message: str, status: int) -> JsonResponse:
+    error = {"code": code, "message": message, "fields": {}}
+    return JsonResponse({"error": error}, status=status)
+
+
+def _note(request: PageRequest, note_id: UUID) -> Note:
+    try:
+        return selectors.note_get(owner=request.user, note_id=note_id)
+    except NoteNotFound:
+        raise Http404 from None
+
+
+def _listing_context(request: PageRequest) -> dict[str, Any]:
+    filters = filters_of(request.GET)
+    found = listing(owner=request.user, filters=filters)
+    return {
+        "filters": filters,
+        "listing": found,
+        "here": filters.link(page=filters.page if filters.page > 1 else 0),
+        "more": filters.link(page=filters.page + 1),
+        "without_folder": filters.link(folder=""),
+        "without_tag": filters.link(tag=""),
+    }
+
+
+def _page(request: PageRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+    counts = selectors.folder_counts(owner=request.user)
+    context |= _listing_context(request)
+    context |= {
+        "folders": folder_tree(counts),
+        "note_count": sum(row.count for row in counts),
+        "tags": selectors.tag_counts(owner=request.user),
+    }
+    return render(request, "notes/page.html", context, status=status)

@@ -1,0 +1,167 @@
+"""What the side of every notes page shows: folders, tags, and the notes listed or found.
+
+Owns the reading of ``q``, ``folder``, ``tag`` and ``page`` from a URL, leniently: a link that
+means nothing shows everything, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import QueryDict
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from notes import search, selectors
+from notes.exceptions import NoteError
+from notes.folders import ROOT
+from notes.search import Page, SearchFilters
+from notes.selectors import FolderCount
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What narrows the list. ``page`` counts from 1."""
+
+    query: str = ""
+    folder: str = ""
+    tag: str = ""
+    page: int = 1
+
+    def link(self, **changes: str | int) -> str:
+        """The query string of these filters with some of them changed, or nothing."""
+        fields: dict[str, str | int] = {
+            "q": self.query,
+            "folder": self.folder,
+            "tag": self.tag,
+            **changes,
+        }
+        chosen = {name: value for name, value in fields.items() if value}
+        return f"?{urlencode(chosen)}" if chosen else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the list; ``title`` and ``excerpt`` are HTML, escaped and then marked."""
+
+    id: UUID
+    title: SafeString
+    excerpt: SafeString
+    folder: str
+    tags: list[str]
+    updated: object
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    entries: list[Entry]
+    total: int
+    total_is: str
+    has_more: bool
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of the tree with the notes in it and below it."""
+
+    path: str
+    name: str
+    depth: int
+    count: int
+
+
+def filters_of(query: QueryDict) -> Filters:
+    page = query.get("page", "")
+    return Filters(
+        query=query.get("q", "").strip(),
+        folder=query.get("folder", ""),
+        tag=query.get("tag", ""),
+        page=min(max(int(page), 1), 200) if page.isascii() and page.isdecimal() else 1,
+    )
+
+
+def listing(*, owner: AbstractBaseUser, filters: Filters) -> Listing:
+    """The notes that the filters leave, found by words or the newest first."""
+    try:
+        return (_found if filters.query else _listed)(owner, filters)
+    except NoteError as error:
+        return Listing([], 0, "exact", has_more=False, problem=error.message)
+
+
+def folder_tree(counts: Iterable[FolderCount]) -> list[Folder]:
+    """Every folder with its parents, in order; a parent counts what is below it."""
+    below: dict[str, int] = {}
+    for row in counts:
+        names = row.folder.strip("/").split("/") if row.folder != ROOT else []
+        for depth in range(1, len(names) + 1):
+            path = f"/{'/'.join(names[:depth])}/"
+            below[path] = below.get(path, 0) + row.count
+    ordered = sorted(below, key=lambda path: path.casefold().split("/"))
+    return [Folder(path, path.split("/")[-2], path.count("/") - 2, below[path]) for path in ordered]
+
+
+def marked(text: str, marks: Iterable[tuple[int, int]]) -> SafeString:
+    """``text`` as HTML with its ranges marked. Everything is escaped before anything is marked."""
+    parts: list[str] = []
+    done = 0
+    for start, end in marks:
+        parts += [escape(text[done:start]), "<mark>", escape(text[start:end]), "</mark>"]
+        done = end
+    return mark_safe("".join([*parts, escape(text[done:])]))  # noqa: S308
+
+
+def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
+    offset = (filters.page - 1) * PAGE_SIZE
+    found = search.search(
+        owner=owner,
+        query=filters.query,
+        filters=SearchFilters(
+            folder=filters.folder or None, tags=(filters.tag,) if filters.tag else ()
+        ),
+        page=Page(offset=offset, limit=PAGE_SIZE),
+    )
+    entries = [
+        Entry(
+            hit.note_id,
+            marked(hit.title, hit.title_marks),
+            marked(hit.excerpt, hit.marks),
+            hit.folder,
+            list(hit.tags),
+            hit.updated,
+            hit.mode,
+        )
+        for hit in found.hits
+    ]
+    has_more = offset + len(entries) < found.total and bool(entries)
+    return Listing(entries, found.total, found.total_is, has_more)
+
+
+def _listed(owner: AbstractBaseUser, filters: Filters) -> Listing:
+    notes = selectors.note_list(
+        owner=owner,
+        folder=filters.folder or None,
+        subfolders=True,
+        tags=[filters.tag] if filters.tag else (),
+    )
+    offset = (filters.page - 1) * PAGE_SIZE
+    total = notes.count()
+    entries = [
+        Entry(
+            note.id,
+            marked(note.title, ()),
+            marked(note.preview, ()),
+            note.folder,
+            note.tags,
+            note.updated,
+        )
+        for note in notes[offset : offset + PAGE_SIZE]
+    ]
+    return Listing(entries, total, "exact", has_more=offset + len(entries) < total)

@@ -1,0 +1,198 @@
+"""The notes pages: list, search, note, editor, delete; each for its owner alone."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from notes.models import Note
+from notes.services import note_create, note_update
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def note(user):
+    return note_create(
+        owner=user, title="Groceries", content="milk & *eggs*", folder="/home/food/", tags=["list"]
+    )
+
+
+@pytest.fixture
+def browser(client_of, user):
+    return client_of(user)
+
+
+def page_of(response) -> str:
+    assert response.status_code == 200, response.status_code
+    return response.content.decode()
+
+
+def url(name: str, note: Note) -> str:
+    return reverse(f"notes:{name}", args=[note.id])
+
+
+def test_list_shows_notes_folders_and_tags_with_counts(browser, note):
+    page = page_of(browser.get("/notes/"))
+    assert "Groceries" in page
+    assert 'title="/home/food/"' in page
+    assert 'title="/home/"' in page
+    assert re.search(r"<span>list</span><span class=\"count\">1</span>", page)
+
+
+def test_list_says_what_to_do_when_there_is_nothing(browser):
+    page = page_of(browser.get("/notes/"))
+    assert "No notes yet." in page
+    assert "Your notes live here" in page
+
+
+def test_folder_shows_what_is_below_it_and_no_sibling(browser, user, note):
+    note_create(owner=user, title="Homework", folder="/homework/")
+    page = page_of(browser.get("/notes/?folder=/home/"))
+    assert "Groceries" in page
+    assert "Homework" not in page
+
+
+def test_search_works_without_script_and_answers_htmx_with_the_list_alone(browser, note):
+    assert "Groceries" in page_of(browser.get("/notes/?q=milk"))
+    part = page_of(browser.get("/notes/?q=milk", headers={"HX-Request": "true"}))
+    assert part.lstrip().startswith('<div id="list"')
+    assert "<mark>milk</mark>" in part
+    assert "No note has these words." in page_of(browser.get("/notes/?q=zebra"))
+
+
+def test_search_escapes_what_it_marks(browser, user):
+    note_create(
+        owner=user,
+        title="<img src=x onerror=alert(1)> quarterly",
+        content="quarterly <script>alert(1)</script> &lt;img&gt; <mark>own</mark>",
+    )
+    part = page_of(browser.get("/notes/?q=quarterly", headers={"HX-Request": "true"}))
+    assert "<mark>quarterly</mark>" in part
+    assert "&lt;script&gt;" in part
+    assert "&amp;lt;img&amp;gt;" in part
+    assert "<script" not in part
+    assert "<img" not in part
+    assert "<mark>own" not in part
+
+
+@pytest.mark.parametrize(
+    "query", ["folder=a%5Cb", "tag=" + "x" * 300, "page=-3", "page=9999", "q=%22"]
+)
+def test_list_never_fails_on_odd_links(browser, note, query):
+    page_of(browser.get(f"/notes/?{query}"))
+
+
+def test_note_is_rendered_and_escaped_and_links_back_to_its_conversation(browser, user, note):
+    page = page_of(browser.get(url("note", note)))
+    assert "<p>milk &amp; <em>eggs</em></p>" in page
+    assert "From a conversation" not in page
+
+
+def test_note_is_created_and_its_line_breaks_are_the_persons(browser, user):
+    data = {"title": "Plan", "folder": "work//a", "tags": "One, two,,one", "content": "a\r\nb "}
+    response = browser.post("/notes/new/", data)
+    (note,) = Note.objects.filter(owner=user)
+    assert response["Location"] == url("note", note)
+    assert (note.title, note.content) == ("Plan", "a\nb ")
+    assert (note.folder, note.tags) == ("/work/a/", ["One", "two"])
+
+
+def test_form_shows_what_the_service_refused_beside_its_field_and_keeps_the_text(browser):
+    data = {"title": "x", "folder": "a/../b", "content": "precious"}
+    response = browser.post("/notes/new/", data)
+    assert response.status_code == 400
+    page = response.content.decode()
+    assert "A folder cannot be called" in page
+    assert "precious" in page
+    assert not Note.objects.exists()
+
+
+def test_null_character_is_an_error_of_its_field(browser):
+    response = browser.post("/notes/new/", {"title": "a\0b", "content": "x"})
+    assert response.status_code == 400
+    assert not Note.objects.exists()
+
+
+def test_edit_changes_the_version_one_began_with(browser, note):
+    assert 'name="version" value="1"' in page_of(browser.get(url("edit", note)))
+    data = {"title": "Food", "folder": "/", "tags": "", "content": "bread", "version": 1}
+    assert browser.post(url("edit", note), data).status_code == 302
+    note.refresh_from_db()
+    assert (note.title, note.content, note.version) == ("Food", "bread", 2)
+
+
+def test_conflict_shows_both_texts_and_loses_neither(browser, user, note):
+    note_update(owner=user, note_id=note.id, content="theirs", expected_version=1)
+    data = {"title": "Groceries", "folder": "/", "tags": "", "content": "mine", "version": 1}
+    response = browser.post(url("edit", note), data)
+    page = response.content.decode()
+    assert response.status_code == 409
+    assert ">theirs</textarea>" in page
+    assert re.search(r">\s*mine</textarea>", page)
+    assert 'name="version" value="2"' in page
+    note.refresh_from_db()
+    assert note.content == "theirs"
+    assert browser.post(url("edit", note), data | {"version": 2}).status_code == 302
+    note.refresh_from_db()
+    assert note.content == "mine"
+
+
+def test_edit_without_a_version_is_a_conflict_and_changes_nothing(browser, note):
+    response = browser.post(url("edit", note), {"title": "x", "folder": "/", "content": "x"})
+    assert response.status_code == 409
+    note.refresh_from_db()
+    assert note.title == "Groceries"
+
+
+def test_saving_in_place_answers_json(browser, note):
+    json = {"Accept": "application/json"}
+    data = {"title": "T", "folder": "/", "tags": "", "content": "1", "version": 1}
+    assert browser.post(url("edit", note), data, headers=json).json() == {"version": 2}
+    again = browser.post(url("edit", note), data, headers=json)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "note_version_conflict")
+    bad = browser.post(url("edit", note), data | {"folder": "..", "version": 2}, headers=json)
+    assert (bad.status_code, bad.json()["error"]["code"]) == (400, "invalid")
+
+
+def test_delete_takes_the_note_off_every_list(browser, note):
+    assert browser.get(url("delete", note)).status_code == 405
+    assert browser.post(url("delete", note)).status_code == 302
+    assert "No notes yet." in page_of(browser.get("/notes/"))
+    assert browser.get(url("note", note)).status_code == 404
+
+
+def test_preview_renders_and_stores_nothing(browser):
+    response = browser.post("/notes/preview/", {"content": "**a** <script>x</script>"})
+    assert page_of(response) == "<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt;</p>\n"
+
+
+def test_pages_are_stored_nowhere(browser, note):
+    for path in ("/notes/", url("note", note), url("edit", note)):
+        assert "no-store" in browser.get(path)["Cache-Control"]
+
+
+@pytest.mark.parametrize("name", ["note", "edit", "delete"])
+def test_a_strangers_note_is_a_missing_one(client_of, other_user, note, name):
+    stranger = client_of(other_user)
+    data = {"title": "stolen", "content": "x", "folder": "/", "version": 1}
+    assert stranger.get(url(name, note)).status_code in (404, 405)
+    assert stranger.post(url(name, note), data).status_code in (404, 405)
+    assert 'class="entry"' not in page_of(stranger.get("/notes/"))
+    assert 'class="entry"' not in page_of(stranger.get("/notes/?q=milk"))
+    note.refresh_from_db()
+    assert (note.title, note.deleted) == ("Groceries", None)
+
+
+@pytest.mark.parametrize("name", ["note", "edit", "delete"])
+def test_anonymous_visitors_are_asked_to_log_in(client_of, note, name):
+    for response in (client_of().get(url(name, note)), client_of().post(url(name, note))):
+        assert response.status_code == 302
+        assert response["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("path", ["/notes/new/", "/notes/preview/"])
+def test_posts_need_the_csrf_token(client_of, user, path):
+    client = client_of(user, enforce_csrf_checks=True)
+    assert client.post(path, {"title": "x", "content": "x"}).status_code == 403
+    assert not Note.objects.exists()
