@@ -23,7 +23,7 @@ def browser(client_of, user):
     return client_of(user)
 
 
-def page_of(response) -> str:
+def page_of(response):
     assert response.status_code == 200, response.status_code
     return response.content.decode()
 
