@@ -1,0 +1,127 @@
+"""The shapes of what REST takes and gives; what a value may hold is decided by the services."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, get_args
+
+from rest_framework import serializers
+
+from notes.models import Note
+from notes.search import SearchMode
+from notes.selectors import ListedNote
+from notes.services import UpdateMode
+from web.fields import ExactTextField
+
+
+class _NoteFieldsSerializer(serializers.Serializer[Any]):
+    title = ExactTextField(required=False)
+    content = ExactTextField(required=False, help_text="Markdown, at most 5 MiB of UTF-8.")
+    folder = ExactTextField(required=False, help_text="As `/a/b/`; `/` is the root.")
+    tags = serializers.ListField(child=ExactTextField(), required=False)
+    language = ExactTextField(
+        required=False, help_text="A text search configuration of PostgreSQL, as `german`."
+    )
+
+
+class NoteCreateSerializer(_NoteFieldsSerializer):
+    source_conversation = serializers.UUIDField(required=False, allow_null=True)
+    source_message = serializers.UUIDField(required=False, allow_null=True)
+
+
+class NoteUpdateSerializer(_NoteFieldsSerializer):
+    """Only the fields that are sent change; `mode` says how `content` joins what is there."""
+
+    mode = serializers.ChoiceField(get_args(UpdateMode), default="replace")
+
+
+class NoteSerializer(serializers.ModelSerializer[Note]):
+    class Meta:
+        model = Note
+        fields: ClassVar[list[str]] = [
+            "id",
+            "title",
+            "content",
+            "folder",
+            "tags",
+            "language",
+            "version",
+            "source_conversation",
+            "source_message",
+            "created",
+            "updated",
+        ]
+        read_only_fields: ClassVar[list[str]] = fields
+
+
+class ListedNoteSerializer(serializers.ModelSerializer[ListedNote]):
+    """A note in a list: the beginning of its content, and its size in bytes."""
+
+    preview = serializers.CharField(read_only=True)
+    size = serializers.IntegerField(read_only=True)
+
+    class Meta:
+        model = Note
+        fields: ClassVar[list[str]] = [
+            "id",
+            "title",
+            "preview",
+            "size",
+            "folder",
+            "tags",
+            "language",
+            "version",
+            "created",
+            "updated",
+        ]
+        read_only_fields: ClassVar[list[str]] = fields
+
+
+class NoteFilterSerializer(serializers.Serializer[Any]):
+    folder = ExactTextField(required=False)
+    subfolders = serializers.BooleanField(default=False)
+    tag = serializers.ListField(
+        child=ExactTextField(), required=False, help_text="Repeat it: notes that have all of them."
+    )
+    updated_after = serializers.DateTimeField(required=False)
+
+
+class SearchQuerySerializer(NoteFilterSerializer):
+    q = ExactTextField(help_text='Words, "a phrase", -not, or.')
+    subfolders = serializers.BooleanField(default=True)
+    limit = serializers.IntegerField(min_value=1, default=20)
+    offset = serializers.IntegerField(min_value=0, default=0)
+
+
+class _MarksField(serializers.ListField):
+    """Ranges of characters (code points), the end not included."""
+
+    child = serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2)
+
+
+class SearchHitSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField(source="note_id")
+    title = serializers.CharField()
+    title_marks = _MarksField()
+    folder = serializers.CharField()
+    tags = serializers.ListField(child=serializers.CharField())
+    updated = serializers.DateTimeField()
+    excerpt = serializers.CharField(help_text="Plain text: escape it.")
+    marks = _MarksField(help_text="Ranges of `excerpt` that were found.")
+    rank = serializers.FloatField()
+    mode = serializers.ChoiceField(get_args(SearchMode), help_text="What found this note.")
+
+
+class SearchPageSerializer(serializers.Serializer[Any]):
+    total = serializers.IntegerField()
+    total_is = serializers.ChoiceField(["exact", "at_least"])
+    results = SearchHitSerializer(source="hits", many=True)
+
+
+class FolderCountSerializer(serializers.Serializer[Any]):
+    folder = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class TagCountSerializer(serializers.Serializer[Any]):
+    tag = serializers.CharField()
+    count = serializers.IntegerField()

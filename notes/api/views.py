@@ -1,0 +1,176 @@
+"""The REST door to notes: HTTP in, services and selectors, JSON out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from notes import search, selectors, services
+from notes.api import serializers
+from notes.api.errors import api_error, version_conflict
+from notes.exceptions import NoteError
+from notes.models import Note
+from notes.search import Page, SearchFilters
+from web.idempotency import idempotent
+from web.preconditions import conditional, etag, expected_version
+
+
+class NoteAPIView(GenericAPIView[Note]):
+    """What all views of notes share: whose notes, and how an error is said."""
+
+    serializer_class: Any = serializers.NoteSerializer
+
+    @property
+    def owner(self) -> AbstractBaseUser:
+        return cast(AbstractBaseUser, self.request.user)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return super().handle_exception(api_error(exc) if isinstance(exc, NoteError) else exc)
+
+    def sent(self, serializer: type[Any]) -> dict[str, Any]:
+        """The body, in the shape that ``serializer`` asks for."""
+        return _validated(serializer, self.request.data)
+
+    def asked(self, serializer: type[Any]) -> dict[str, Any]:
+        """The query, of which only ``tag`` may be repeated."""
+        query = self.request.query_params
+        tags = {"tag": query.getlist("tag")} if "tag" in query else {}
+        return _validated(serializer, query.dict() | tags)
+
+
+class NoteListView(NoteAPIView):
+    @extend_schema(
+        parameters=[serializers.NoteFilterSerializer],
+        responses=serializers.ListedNoteSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """The notes of a folder, or all, the last changed first, without their contents."""
+        asked = self.asked(serializers.NoteFilterSerializer)
+        notes = selectors.note_list(
+            owner=self.owner,
+            folder=asked.get("folder"),
+            subfolders=asked["subfolders"],
+            tags=asked.get("tag", ()),
+            updated_after=asked.get("updated_after"),
+        )
+        page = self.paginate_queryset(notes)
+        return self.get_paginated_response(serializers.ListedNoteSerializer(page, many=True).data)
+
+    @extend_schema(
+        request=serializers.NoteCreateSerializer, responses={201: serializers.NoteSerializer}
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Make a note."""
+        sent = self.sent(serializers.NoteCreateSerializer)
+        note = services.note_create(
+            owner=self.owner,
+            source_conversation_id=sent.pop("source_conversation", None),
+            source_message_id=sent.pop("source_message", None),
+            **sent,
+        )
+        location = reverse("api-note", kwargs={"note_id": note.pk})
+        return _note_response(note, status=201, Location=location)
+
+
+class NoteView(NoteAPIView):
+    def get(self, request: Request, note_id: UUID) -> Response:
+        """One note with its content; the `ETag` is its version."""
+        return _note_response(selectors.note_get(owner=self.owner, note_id=note_id))
+
+    @extend_schema(request=serializers.NoteUpdateSerializer)
+    @conditional
+    @idempotent
+    def put(self, request: Request, note_id: UUID) -> Response:
+        """Change the fields that are sent."""
+        return self._change(note_id)
+
+    @extend_schema(request=serializers.NoteUpdateSerializer)
+    @conditional
+    @idempotent
+    def patch(self, request: Request, note_id: UUID) -> Response:
+        """The same as PUT."""
+        return self._change(note_id)
+
+    @extend_schema(responses={204: None})
+    @conditional
+    def delete(self, request: Request, note_id: UUID) -> Response:
+        """Put the note into the bin."""
+        services.note_delete(
+            owner=self.owner, note_id=note_id, expected_version=self._expected_version(note_id)
+        )
+        return Response(status=204)
+
+    def _change(self, note_id: UUID) -> Response:
+        sent = self.sent(serializers.NoteUpdateSerializer)
+        note = services.note_update(
+            owner=self.owner,
+            note_id=note_id,
+            expected_version=self._expected_version(note_id),
+            **sent,
+        )
+        return _note_response(note)
+
+    def _expected_version(self, note_id: UUID) -> int | None:
+        current = selectors.note_version(owner=self.owner, note_id=note_id)
+        return expected_version(self.request, current=current, conflict=version_conflict)
+
+
+class NoteSearchView(NoteAPIView):
+    @extend_schema(
+        parameters=[serializers.SearchQuerySerializer],
+        responses=serializers.SearchPageSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """Ranked hits with excerpts; `mode` says what found each."""
+        asked = self.asked(serializers.SearchQuerySerializer)
+        page = search.search(
+            owner=self.owner,
+            query=asked["q"],
+            filters=SearchFilters(
+                folder=asked.get("folder"),
+                subfolders=asked["subfolders"],
+                tags=tuple(asked.get("tag", ())),
+                updated_after=asked.get("updated_after"),
+            ),
+            page=Page(offset=asked["offset"], limit=min(asked["limit"], search.MAX_LIMIT)),
+        )
+        return Response(serializers.SearchPageSerializer(page).data)
+
+
+class NoteFoldersView(NoteAPIView):
+    pagination_class = None
+
+    @extend_schema(responses=serializers.FolderCountSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Every folder that holds notes, with the number right inside it."""
+        counts = selectors.folder_counts(owner=self.owner)
+        return Response(serializers.FolderCountSerializer(counts, many=True).data)
+
+
+class NoteTagsView(NoteAPIView):
+    pagination_class = None
+
+    @extend_schema(responses=serializers.TagCountSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Every tag, with the number of notes that have it, the most used first."""
+        counts = selectors.tag_counts(owner=self.owner)
+        return Response(serializers.TagCountSerializer(counts, many=True).data)
+
+
+def _validated(serializer: type[Any], data: Any) -> dict[str, Any]:
+    checked = serializer(data=data)
+    checked.is_valid(raise_exception=True)
+    return dict(checked.validated_data)
+
+
+def _note_response(note: Note, *, status: int = 200, **headers: str) -> Response:
+    headers["ETag"] = etag(note.version)
+    return Response(serializers.NoteSerializer(note).data, status=status, headers=headers)
