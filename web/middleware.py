@@ -1,4 +1,4 @@
-"""What is refused before a view sees it: NUL in a URL or a cookie, and secrets in a URL.
+"""What holds for every request: what is refused before a view sees it, and what caches may keep.
 
 A query string ends in logs, histories and Referer headers: a token in it is a leaked token.
 """
@@ -12,14 +12,25 @@ from django.http import HttpRequest, HttpResponseBase
 
 from web.errors import API_PREFIXES, ApiError, error_response
 
+Handler = Callable[[HttpRequest], HttpResponseBase]
+
 SECRET_NAMES = frozenset({"token", "access_token", "api_key"})
 
 _secret = re.compile(r"nw_[A-Za-z0-9_-]{20,}")
 
 
-def checked_address(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
+def private(get_response: Handler) -> Handler:
+    """Middleware: no cache keeps a response, the browser's neither, unless it says otherwise."""
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    return middleware
+
+
+def checked_address(get_response: Handler) -> Handler:
     """Middleware: 400 for what no URL and no cookie may hold."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

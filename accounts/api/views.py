@@ -57,7 +57,7 @@ class TokensView(generics.ListAPIView[ApiToken]):
             owner=_owner(request), maker=_token(request), **asked.validated_data
         )
         made = TokenSerializer(token).data | {"token": secret}
-        return Response(made, status=201, headers={"Cache-Control": "no-store"})
+        return Response(made, status=201)
 
 
 class TokenView(APIView):

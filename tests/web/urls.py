@@ -86,7 +86,12 @@ def crash(request: HttpRequest) -> HttpResponse:
     raise RuntimeError("the cause stays in the log")
 
 
+def cached(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(headers={"Cache-Control": "max-age=60"})
+
+
 urlpatterns = [
+    path("page/cached/", cached),
     path("api/raise/<str:name>/", RaisingView.as_view()),
     path("api/echo/", EchoView.as_view()),
     path("api/once/", OnceView.as_view()),
