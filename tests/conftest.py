@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import hypothesis
 import pytest
 import uvicorn
 from django.conf import settings as django_settings
@@ -24,6 +25,12 @@ from tools import threads
 PROCRASTINATE_TABLES = (
     "procrastinate_jobs, procrastinate_events, procrastinate_periodic_defers, procrastinate_workers"
 )
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile(
+    "notewire", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("notewire")
 
 
 def pytest_collection_modifyitems(items) -> None:

@@ -69,14 +69,16 @@ async def _dispatch(
 
 async def _run(tool: Tool, bound: Mapping[str, Any], context: ToolContext) -> Outcome:
     seconds = min(tool.deadline, context.seconds_left)
+    if seconds <= 0:
+        return _error(f"{tool.name} was not run: no time is left in this run.")
     context = replace(context, deadline=time.monotonic() + seconds)
-    is_async = inspect.iscoroutinefunction(tool.function)
+    is_async = inspect.iscoroutinefunction(tool.implementation)
     try:
         async with asyncio.timeout(seconds) as scope:
             if is_async:
-                output = await tool.function(context, **bound)
+                output = await tool.implementation(context, **bound)
             else:
-                output = await tool_thread(tool.function, context, **bound)
+                output = await tool_thread(tool.implementation, context, **bound)
     except TimeoutError:
         if not scope.expired():
             raise

@@ -34,7 +34,7 @@ class Tool:
 
     spec: ToolSpec
     effect: Effect
-    function: Callable[..., Any]
+    implementation: Callable[..., Any]
     signature: Signature
     origin: str
     preview: Callable[..., object] | None = None
@@ -123,7 +123,7 @@ def tool(
             Tool(
                 spec=spec,
                 effect=effect,
-                function=function,
+                implementation=function,
                 signature=signature,
                 origin=_origin(function),
                 preview=preview,

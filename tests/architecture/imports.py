@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from tests.architecture.tree import PACKAGES, SCRIPTS, Module, Tree, within
@@ -112,6 +114,21 @@ def network_clients(tree: Tree) -> Iterator[str]:
         for found in module.imports:
             if any(within(found.target, client) for client in CLIENTS):
                 yield module.at(found.line, f"{found.target} belongs in {CLIENT_PLACES[0]}")
+
+
+def tools_behind_the_gate(tree: Tree) -> Iterator[str]:
+    """A tool runs by ``invoke`` alone, where the policy is: nobody calls one by itself."""
+    for module in tree.modules:
+        if module.package == "tools":
+            continue
+        own = f"{module.package}.tools"
+        for found in module.imports:
+            is_tool = re.fullmatch(r"(\w+\.tools|tools\.builtin)(\.\w+)?", found.target)
+            if is_tool and not within(module.name, own):
+                yield module.at(found.line, f"{found.target}: call tools by invoke")
+        for node in module.walk():
+            if isinstance(node, ast.Attribute) and node.attr == "implementation":
+                yield module.at(node.lineno, "a tool's implementation is for invoke alone")
 
 
 def _level(name: str) -> int | None:

@@ -21,7 +21,7 @@ def sample(**changes: Any) -> Tool:
     options: dict[str, Any] = {"effect": "read", **changes}
     return Tool(
         spec=spec,
-        function=nothing,
+        implementation=nothing,
         signature=Signature(nothing),
         origin="sample.tools.nothing",
         **options,

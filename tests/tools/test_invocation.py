@@ -98,6 +98,26 @@ async def test_invoke_never_outlives_the_runs_deadline():
     assert seen[0] <= 5
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_invoke_starts_nothing_when_no_time_is_left(kind):
+    ran = []
+
+    def sync(context: ToolContext) -> str:
+        """Run."""
+        ran.append(1)
+        return ""
+
+    async def coroutine(context: ToolContext) -> str:
+        """Run."""
+        return sync(context)
+
+    function = sync if kind == "sync" else coroutine
+    tool(effect="write")(function)
+    outcome = await call(function.__name__, deadline=time.monotonic())
+    assert "no time is left" in outcome.content
+    assert (outcome.status, outcome.is_error, ran) == ("error", True, [])
+
+
 @pytest.mark.parametrize("arguments", ["", "  \n", "null", " null ", "{}", None])
 async def test_invoke_takes_nothing_for_no_arguments(arguments):
     echo_tool()
