@@ -26,6 +26,9 @@ _LIST_SECONDS = 300.0
 _LIST_PATIENCE = 5.0
 _MOST_MODELS = 2000
 
+#: What a server that keeps no list is asked for: those serve one model under any name.
+ANY_MODEL = "default"
+
 #: Models that no one can talk to. They stay usable for whoever names them.
 _NO_CHAT = re.compile(
     r"embed|whisper|tts|dall-e|image|moderation|transcribe|realtime|rerank|sora|davinci|babbage"
@@ -208,14 +211,10 @@ class Catalogue:
         try:
             models = await self._listed(endpoint)
         except ProviderError as error:
-            if error.fault.status != 404 and error.fault.type != "not_an_api":
+            if error.fault.status not in (404, 405) and error.fault.type != "not_an_api":
                 raise
             models = ()
-        if not models:
-            raise ModelUnknownError(
-                f"{endpoint.label} lists no models. Name one: set NOTEWIRE_DEFAULT_MODEL."
-            )
-        return models[0].model
+        return models[0].model if models else ANY_MODEL
 
     async def _listed_or_problem(self, endpoint: Endpoint) -> tuple[ModelInfo, ...] | ChatError:
         try:

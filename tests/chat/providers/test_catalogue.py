@@ -141,17 +141,17 @@ async def test_first_model_that_can_chat_is_taken_and_remembered(catalogue, rout
         httpx.Response(200, json=None),
         httpx.Response(200, json={"data": [None, 3, {"id": 3}, {}]}),
         httpx.Response(404),
+        httpx.Response(404, json={"detail": "Not Found"}),
         httpx.Response(200, text="nonsense"),
         httpx.Response(200, html="<html>"),
     ],
 )
-async def test_provider_without_a_list_needs_a_default_model(
+async def test_provider_without_a_list_is_asked_for_its_default(
     catalogue, router, environment, answer
 ):
     environment(OPENAI_BASE_URL="http://x.test")
     router.get("http://x.test/models").mock(return_value=answer)
-    with pytest.raises(ModelUnknownError, match="set NOTEWIRE_DEFAULT_MODEL"):
-        await catalogue.resolve()
+    assert await resolved(catalogue) == ("openai", "default")
 
 
 async def test_provider_in_trouble_is_said(catalogue, router, environment):
