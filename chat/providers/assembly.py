@@ -65,11 +65,13 @@ _decoder = msgspec.json.Decoder(_Chunk)
 class Assembler:
     """One model call. ``known_tools`` tells whether a fragment of a name belongs to the one before.
 
-    ``finished`` turns true where nothing more can come that matters.
+    ``finished`` turns true where nothing more can come that matters, ``ended`` where the server
+    said so itself.
     """
 
     def __init__(self, *, known_tools: frozenset[str] = frozenset()) -> None:
         self.finished = False
+        self.ended = False
         self._calls = CallSlots(known_tools)
         self._text = _Words()
         self._thinking = _Words()
@@ -77,7 +79,6 @@ class Assembler:
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._fault: Fault | None = None
-        self._saw_end = False
         self._reasoning_content = False
         self._reasoning_details: list[dict[str, Any]] = []
         self._extra_content: dict[str, Any] = {}
@@ -98,7 +99,7 @@ class Assembler:
     def feed_body(self, body: bytes) -> tuple[Delta, ...]:
         """A whole answer in JSON, as some servers give in spite of ``"stream": true``."""
         deltas = self.feed((ServerEvent(body),))
-        self._saw_end = True
+        self.ended = True
         return deltas
 
     def fail(self, fault: Fault) -> None:
@@ -131,7 +132,7 @@ class Assembler:
         if not data or data.isspace():
             return
         if data.startswith(b"[DONE]"):
-            self._saw_end = self.finished = True
+            self.ended = self.finished = True
             return
         try:
             chunk = _decoder.decode(data)
@@ -237,7 +238,7 @@ class Assembler:
             return Fault("provider_error", code=self._finish)
         if self._finish is not None:
             return None
-        if not self._saw_end:
+        if not self.ended:
             return Fault("stream_incomplete")
         return Fault("stream_empty") if empty and not self._thinking.close() else None
 

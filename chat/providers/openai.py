@@ -46,7 +46,8 @@ class OpenAIProvider:
                     if deltas := reading.take(read):
                         yield deltas
                     if reading.finished:
-                        await answer.drain()
+                        if reading.ended:
+                            await answer.drain()
                         break
             except BrokenAnswerError as error:
                 reading.fail(error.fault)
@@ -103,6 +104,10 @@ class _Reading:
     @property
     def finished(self) -> bool:
         return self._assembler.finished
+
+    @property
+    def ended(self) -> bool:
+        return self._assembler.ended
 
     def take(self, read: bytes) -> tuple[Delta, ...]:
         self._size += len(read)
