@@ -16,5 +16,13 @@ class FirstAccountForm(BaseUserCreationForm):  # type: ignore[type-arg]
         model = User
         fields = ("username",)
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
+        self.fields["username"].help_text = "Letters, digits and @ . + - _"
+        self.fields["username"].widget.attrs["autocomplete"] = "username"
+        self.fields["password1"].help_text = "At least 8 characters, not a common password."
+        self.fields["password2"].label = "The password again"
+        self.fields["password2"].help_text = ""
+
     def save(self, commit: bool = True) -> Any:
         raise NotImplementedError("accounts.services.first_account_create makes the account.")

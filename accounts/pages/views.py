@@ -45,7 +45,7 @@ class SetupView(View):
     def post(self, request: HttpRequest) -> HttpResponse:
         form = FirstAccountForm(request.POST)
         if not form.is_valid():
-            return render(request, "accounts/setup.html", {"form": form}, status=400)
+            return render(request, "accounts/setup.html", {"form": form})
         user = first_account_create(
             username=form.cleaned_data["username"], password=form.cleaned_data["password1"]
         )

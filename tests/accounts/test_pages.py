@@ -71,6 +71,6 @@ def test_log_out_is_a_post(client, ada):
 
 
 def test_log_in_page_says_what_to_do_while_nobody_has_an_account(client):
-    assert "link that the server printed" in client.get("/login/").text
+    assert "There is no account yet" in client.get("/login/").text
     User.objects.create_user("ada")
-    assert "link that the server printed" not in client.get("/login/").text
+    assert "There is no account yet" not in client.get("/login/").text
