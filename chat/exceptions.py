@@ -5,6 +5,7 @@ ChatError                     for the person: a public message and a machine-rea
   NoProviderError             nothing is configured that could answer
   ModelUnknownError           the reference names no model that is configured
   ConversationBusyError       another run is active; carries its id
+  MessageTooLargeError        more text than one message may hold
 HandBack                      for the worker: the process goes down, another takes the run on
 FencedOut                     for the executor: another attempt owns the run; stop silently
 """
@@ -45,6 +46,10 @@ class ConversationBusyError(ChatError):
     def __init__(self, run_id: UUID) -> None:
         super().__init__("This conversation is still answering. Wait for it or stop it.")
         self.run_id = run_id
+
+
+class MessageTooLargeError(ChatError):
+    code = "message_too_large"
 
 
 class HandBack(Exception):
