@@ -1,0 +1,305 @@
+"""The life of a run: the only module that sets a run's status.
+
+``queued -> running -> finished``. Owns start, begin (one more attempt), stop and end, each one
+transaction. What an executor writes in between is in ``records``, calling the model and the tools
+is the ``executor``'s, the log's SQL is ``event_log``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+from procrastinate.contrib.django import app
+from procrastinate.jobs import Status
+
+from accounts.models import User
+from chat import events
+from chat.events import Event, LoggedEvent
+from chat.exceptions import ConversationBusyError, MessageTooLargeError
+from chat.models import (
+    ACTIVE_STATUSES,
+    Conversation,
+    Message,
+    MessageRole,
+    Run,
+    RunStatus,
+    ToolCall,
+    ToolCallStatus,
+)
+from chat.runs import event_log, records
+from chat.runs.records import Fence, Record
+from chat.transcript.history import OPEN_STATUSES, run_progress
+from chat.types import Progress, StopReason, Usage
+
+EXECUTE_TASK = "chat.execute_run"
+MESSAGE_BYTES = 200_000
+_TITLE_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an executor needs to carry a run on. ``tip_id`` is the message to go on from."""
+
+    run_id: UUID
+    attempt: int
+    owner_id: int
+    conversation_id: UUID
+    message_id: UUID
+    tip_id: UUID
+    model: str
+    system: str
+    progress: Progress
+    used_ids: frozenset[str]
+    stop_requested: bool
+
+
+def run_start(
+    *, owner: User, content: str, conversation_id: UUID | None = None, model: str = ""
+) -> Run:
+    """Store the user's message, make the run and queue it, in one transaction.
+
+    Without ``conversation_id`` a conversation is made. Raises ``Conversation.DoesNotExist``,
+    ``ConversationBusyError`` with the active run's id, ``MessageTooLargeError``.
+    """
+    if len(content.encode()) > MESSAGE_BYTES:
+        raise MessageTooLargeError(f"A message holds at most {MESSAGE_BYTES:,} bytes.")
+    with transaction.atomic():
+        if conversation_id is None:
+            conversation = Conversation.objects.create(
+                owner=owner, title=_title(content), model=model
+            )
+        else:
+            conversation = Conversation.objects.select_for_update().get(
+                id=conversation_id, owner=owner
+            )
+        message = Message.objects.create(
+            conversation=conversation,
+            parent_id=conversation.leaf_id,
+            role=MessageRole.USER,
+            content=content,
+        )
+        run = _run_insert(conversation=conversation, message=message, model=model)
+        if not conversation.title:
+            conversation.title = _title(content)
+        conversation.leaf = message
+        conversation.save(update_fields=["title", "leaf", "updated"])
+        _run_defer(run)
+    return run
+
+
+def _run_insert(*, conversation: Conversation, message: Message, model: str) -> Run:
+    try:
+        with transaction.atomic():
+            return Run.objects.create(
+                owner_id=conversation.owner_id,
+                conversation=conversation,
+                message=message,
+                model=model or conversation.model,
+            )
+    except IntegrityError:
+        active = Run.objects.filter(conversation=conversation, status__in=ACTIVE_STATUSES).first()
+        if active is None:
+            raise
+        raise ConversationBusyError(active.id) from None
+
+
+def _run_defer(run: Run) -> None:
+    run.job_id = app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
+    run.save(update_fields=["job_id"])
+
+
+def run_begin(*, run_id: UUID) -> Begun | None:
+    """One more attempt at a run, or None where it is over. Fences every earlier attempt."""
+    with transaction.atomic():
+        changed = Run.objects.filter(
+            id=run_id, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]
+        ).update(
+            attempt=F("attempt") + 1,
+            status=RunStatus.RUNNING,
+            started=Coalesce(F("started"), Now()),
+        )
+        if not changed:
+            return None
+        run = Run.objects.select_related("conversation").get(id=run_id)
+        tip_id = _tip(run)
+        used = ToolCall.objects.filter(conversation_id=run.conversation_id)
+        return Begun(
+            run_id=run.id,
+            attempt=run.attempt,
+            owner_id=run.owner_id,
+            conversation_id=run.conversation_id,
+            message_id=run.message_id,
+            tip_id=tip_id,
+            model=run.model,
+            system=run.conversation.system_prompt,
+            progress=run_progress(run=run, tip_id=tip_id),
+            used_ids=frozenset(used.values_list("call_id", flat=True)),
+            stop_requested=run.stop_requested is not None,
+        )
+
+
+def _tip(run: Run) -> UUID:
+    """The last message of the run's own branch; the user's message where nothing came yet."""
+    last = run.messages.order_by("-created", "-id").values_list("id", flat=True).first()
+    return last or run.message_id
+
+
+def run_name(*, fence: Fence, provider: str, model: str) -> None:
+    """Record who answers, once the model is chosen."""
+    Run.objects.filter(id=fence.run_id, attempt=fence.attempt).update(
+        provider=provider, model=model
+    )
+
+
+def run_stop(*, owner: User, run_id: UUID) -> Run:
+    """Ask for the end of a run, from anywhere. A run that nobody executes is closed at once.
+
+    Raises ``Run.DoesNotExist``. A finished run is returned as it is.
+    """
+    with transaction.atomic():
+        run = Run.objects.select_for_update(no_key=True).get(id=run_id, owner=owner)
+        if run.status == RunStatus.FINISHED:
+            return run
+        Run.objects.filter(id=run_id).update(stop_requested=Coalesce(F("stop_requested"), Now()))
+        if not _job_abort(run.job_id):
+            run_close(run_id=run_id, reason="stopped")
+        run.refresh_from_db()
+    return run
+
+
+def _job_abort(job_id: int | None) -> bool:
+    """Whether a worker has the job and was told to end it; a waiting job is cancelled."""
+    jobs = app.job_manager
+    if job_id is None or not jobs.cancel_job_by_id(job_id, abort=True):
+        return False
+    return jobs.get_job_status(job_id) == Status.DOING
+
+
+def run_close(
+    *,
+    run_id: UUID,
+    reason: StopReason,
+    attempt: int | None = None,
+    error: events.ErrorOccurred | None = None,
+    draft: Record | None = None,
+    unsent: Sequence[LoggedEvent] = (),
+    origin: str = "",
+) -> tuple[LoggedEvent, ...]:
+    """End a run in one transaction; ``done`` is the last thing written. Only one caller wins.
+
+    ``attempt`` fences an executor; None closes whatever attempt there is. ``unsent`` are events
+    that come before, ``draft`` is the text so far of an unfinished message. Returns the events to
+    be published, empty where the run was closed already.
+    """
+    with transaction.atomic():
+        runs = Run.objects.select_for_update(no_key=True).filter(
+            id=run_id, status__in=ACTIVE_STATUSES
+        )
+        run = (runs if attempt is None else runs.filter(attempt=attempt)).first()
+        if run is None:
+            return ()
+        event_log.events_store(logged=unsent, origin=origin)
+        if draft is not None and (draft.text or draft.thinking):
+            records.message_write(Fence(run_id, run.attempt, origin), draft, stopped=True)
+        closing: list[Event] = [*_calls_close(run, reason), *([error] if error else [])]
+        _drafts_close(run)
+        Run.objects.filter(id=run_id).update(
+            status=RunStatus.FINISHED,
+            stop_reason=reason,
+            finished=Now(),
+            started=Coalesce(F("started"), Now()),
+            **_error_columns(error),
+        )
+        logged = _numbered(run, [*closing, _done(run, reason)])
+        event_log.events_store(logged=logged, origin=origin)
+    return logged
+
+
+def _numbered(run: Run, closing: Sequence[Event]) -> tuple[LoggedEvent, ...]:
+    first = event_log.seq_last(run_id=run.id, attempt=run.attempt) + 1
+    return tuple(
+        LoggedEvent(run.id, run.attempt, first + n, event) for n, event in enumerate(closing)
+    )
+
+
+def _calls_close(run: Run, reason: StopReason) -> list[events.ToolResult]:
+    """Every open call gets its result: the history stays valid for any provider."""
+    results = []
+    for call in ToolCall.objects.filter(message__run_id=run.id, status__in=OPEN_STATUSES):
+        was_running = call.status == ToolCallStatus.RUNNING
+        result = events.ToolResult(
+            tool_call_id=call.call_id,
+            tool=call.name,
+            content=_OUTCOME_UNKNOWN if was_running else _NOT_RUN[reason == "stopped"],
+            is_error=True,
+            status="unknown" if was_running else "skipped",
+            duration_ms=0,
+        )
+        records.result_write(run, result)
+        results.append(result)
+    return results
+
+
+_OUTCOME_UNKNOWN = "Outcome unknown: the run ended while this call was running."
+_NOT_RUN = {
+    True: "Not run: the person stopped the answer.",
+    False: "Not run: the answer ended before this call.",
+}
+
+
+def _drafts_close(run: Run) -> None:
+    """A message that was being written is marked as cut off; one without any text is removed."""
+    drafts = Message.objects.filter(run_id=run.id, finish_reason="", stopped=False)
+    for draft in drafts.filter(content="", thinking=""):
+        Conversation.objects.filter(leaf=draft).update(leaf=draft.parent)
+        draft.delete()
+    drafts.update(stopped=True)
+
+
+def _error_columns(error: events.ErrorOccurred | None) -> dict[str, object]:
+    if error is None:
+        return {}
+    return {
+        "error_code": error.code,
+        "error_message": error.message,
+        "error_provider": error.provider or "",
+        "error_status": error.status,
+        "error_retryable": error.retryable,
+    }
+
+
+def _done(run: Run, reason: StopReason) -> events.Done:
+    messages = list(run.messages.order_by("created", "id"))
+    counted = [m for m in messages if m.usage_is]
+    usage = sum((_usage(m) for m in counted), Usage()) if counted else None
+    costs = [m.cost for m in counted if m.cost is not None]
+    return events.Done(
+        reason=reason,
+        run_id=run.id,
+        message_id=messages[-1].id if messages else None,
+        usage=usage,
+        cost=str(sum(costs)) if costs else None,
+        cost_is="unknown" if not costs else "exact" if len(costs) == len(messages) else "at_least",
+    )
+
+
+def _usage(message: Message) -> Usage:
+    return Usage(
+        fresh_input=message.fresh_input_tokens or 0,
+        cache_read=message.cache_read_tokens or 0,
+        cache_write=message.cache_write_tokens or 0,
+        output=message.output_tokens or 0,
+        estimated=message.usage_is == "estimated",
+    )
+
+
+def _title(content: str) -> str:
+    line = next((part.strip() for part in content.splitlines() if part.strip()), "")
+    if len(line) <= _TITLE_CHARACTERS:
+        return line
+    return line[: _TITLE_CHARACTERS - 1].rstrip() + "…"

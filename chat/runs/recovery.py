@@ -1,0 +1,44 @@
+"""Closes runs that nobody will carry on: stopped while their worker was dead, or without a job."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID
+
+from django.db import connection
+
+from chat import events
+from chat.runs import lifecycle
+
+logger = logging.getLogger(__name__)
+
+#: Active runs with no job that waits or runs. The margin lets a job's own end be committed.
+_ORPHANS = """
+SELECT run.id FROM chat_run AS run
+LEFT JOIN procrastinate_jobs AS job ON job.id = run.job_id AND job.status IN ('todo', 'doing')
+WHERE run.status IN ('queued', 'running') AND job.id IS NULL
+  AND coalesce(run.started, run.created) < now() - interval '10 seconds'
+LIMIT 100
+"""
+
+
+def stopped_close(*, run_id: str) -> None:
+    """End a run whose stop was asked for and whose executor is gone."""
+    lifecycle.run_close(run_id=UUID(run_id), reason="stopped")
+
+
+def orphans_close() -> None:
+    """End active runs that lost their job, so that no conversation stays busy for ever."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ORPHANS)
+        run_ids = [row[0] for row in cursor.fetchall()]
+    for run_id in run_ids:
+        logger.error("Run %s had no job any more; closing it", run_id)
+        lifecycle.run_close(run_id=run_id, reason="error", error=INTERRUPTED)
+
+
+INTERRUPTED = events.ErrorOccurred(
+    code="interrupted",
+    message="The server lost this answer. Send your message again.",
+    retryable=True,
+)
