@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,154 +16,319 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Conversation',
+            name="Conversation",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('title', models.CharField(blank=True, default='', max_length=500)),
-                ('model', models.CharField(blank=True, default='', max_length=300)),
-                ('system_prompt', models.TextField(blank=True, default='')),
-                ('archived', models.BooleanField(default=False)),
-                ('ephemeral', models.BooleanField(default=False)),
-                ('extra', models.JSONField(blank=True, default=dict)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('updated', models.DateTimeField(auto_now=True)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='conversations', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("title", models.CharField(blank=True, default="", max_length=500)),
+                ("model", models.CharField(blank=True, default="", max_length=300)),
+                ("system_prompt", models.TextField(blank=True, default="")),
+                ("archived", models.BooleanField(default=False)),
+                ("ephemeral", models.BooleanField(default=False)),
+                ("extra", models.JSONField(blank=True, default=dict)),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("updated", models.DateTimeField(auto_now=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="conversations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-updated', '-id'],
+                "ordering": ["-updated", "-id"],
             },
         ),
         migrations.CreateModel(
-            name='Message',
+            name="Message",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('role', models.CharField(choices=[('system', 'System'), ('user', 'User'), ('assistant', 'Assistant'), ('note', 'Note')], max_length=10)),
-                ('content', models.TextField(blank=True, default='')),
-                ('thinking', models.TextField(blank=True, default='')),
-                ('model', models.CharField(blank=True, default='', max_length=300)),
-                ('provider', models.CharField(blank=True, default='', max_length=100)),
-                ('fresh_input_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('cache_read_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('cache_write_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('output_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('usage_is', models.CharField(blank=True, default='', max_length=10)),
-                ('cost', models.DecimalField(blank=True, decimal_places=10, max_digits=16, null=True)),
-                ('price_date', models.DateField(blank=True, null=True)),
-                ('finish_reason', models.CharField(blank=True, default='', max_length=20)),
-                ('stopped', models.BooleanField(default=False)),
-                ('provider_details', models.JSONField(blank=True, default=dict)),
-                ('iteration', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('extra', models.JSONField(blank=True, default=dict)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='chat.conversation')),
-                ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='children', to='chat.message')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("system", "System"),
+                            ("user", "User"),
+                            ("assistant", "Assistant"),
+                            ("note", "Note"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("content", models.TextField(blank=True, default="")),
+                ("thinking", models.TextField(blank=True, default="")),
+                ("model", models.CharField(blank=True, default="", max_length=300)),
+                ("provider", models.CharField(blank=True, default="", max_length=100)),
+                ("fresh_input_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("cache_read_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("cache_write_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("output_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("usage_is", models.CharField(blank=True, default="", max_length=10)),
+                (
+                    "cost",
+                    models.DecimalField(blank=True, decimal_places=10, max_digits=16, null=True),
+                ),
+                ("price_date", models.DateField(blank=True, null=True)),
+                ("finish_reason", models.CharField(blank=True, default="", max_length=20)),
+                ("stopped", models.BooleanField(default=False)),
+                ("provider_details", models.JSONField(blank=True, default=dict)),
+                ("iteration", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("extra", models.JSONField(blank=True, default=dict)),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="messages",
+                        to="chat.conversation",
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="children",
+                        to="chat.message",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['created', 'id'],
+                "ordering": ["created", "id"],
             },
         ),
         migrations.AddField(
-            model_name='conversation',
-            name='leaf',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chat.message'),
+            model_name="conversation",
+            name="leaf",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="chat.message",
+            ),
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('awaiting_approval', 'Awaiting Approval'), ('finished', 'Finished')], default='queued', max_length=20)),
-                ('stop_reason', models.CharField(blank=True, default='', max_length=20)),
-                ('stop_requested', models.DateTimeField(blank=True, null=True)),
-                ('model', models.CharField(blank=True, default='', max_length=300)),
-                ('provider', models.CharField(blank=True, default='', max_length=100)),
-                ('error_code', models.CharField(blank=True, default='', max_length=100)),
-                ('error_message', models.TextField(blank=True, default='')),
-                ('error_provider', models.CharField(blank=True, default='', max_length=100)),
-                ('error_status', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('error_retryable', models.BooleanField(default=False)),
-                ('iterations', models.PositiveSmallIntegerField(default=0)),
-                ('attempt', models.PositiveIntegerField(default=0)),
-                ('job_id', models.BigIntegerField(blank=True, null=True)),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('started', models.DateTimeField(blank=True, null=True)),
-                ('finished', models.DateTimeField(blank=True, null=True)),
-                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='chat.conversation')),
-                ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chat.message')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("awaiting_approval", "Awaiting Approval"),
+                            ("finished", "Finished"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                ("stop_reason", models.CharField(blank=True, default="", max_length=20)),
+                ("stop_requested", models.DateTimeField(blank=True, null=True)),
+                ("model", models.CharField(blank=True, default="", max_length=300)),
+                ("provider", models.CharField(blank=True, default="", max_length=100)),
+                ("error_code", models.CharField(blank=True, default="", max_length=100)),
+                ("error_message", models.TextField(blank=True, default="")),
+                ("error_provider", models.CharField(blank=True, default="", max_length=100)),
+                ("error_status", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("error_retryable", models.BooleanField(default=False)),
+                ("iterations", models.PositiveSmallIntegerField(default=0)),
+                ("attempt", models.PositiveIntegerField(default=0)),
+                ("job_id", models.BigIntegerField(blank=True, null=True)),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                ("started", models.DateTimeField(blank=True, null=True)),
+                ("finished", models.DateTimeField(blank=True, null=True)),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="chat.conversation",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="chat.message",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created', '-id'],
+                "ordering": ["-created", "-id"],
             },
         ),
         migrations.AddField(
-            model_name='message',
-            name='run',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='messages', to='chat.run'),
+            model_name="message",
+            name="run",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="messages",
+                to="chat.run",
+            ),
         ),
         migrations.CreateModel(
-            name='RunEvent',
+            name="RunEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField()),
-                ('seq', models.PositiveIntegerField()),
-                ('kind', models.CharField(max_length=40)),
-                ('data', models.JSONField()),
-                ('created', models.DateTimeField(auto_now_add=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='chat.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField()),
+                ("seq", models.PositiveIntegerField()),
+                ("kind", models.CharField(max_length=40)),
+                ("data", models.JSONField()),
+                ("created", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="chat.run",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['run', 'attempt', 'seq'],
+                "ordering": ["run", "attempt", "seq"],
             },
         ),
         migrations.CreateModel(
-            name='ToolCall',
+            name="ToolCall",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('position', models.PositiveSmallIntegerField()),
-                ('call_id', models.CharField(max_length=200)),
-                ('name', models.CharField(max_length=200)),
-                ('arguments', models.TextField(blank=True, default='')),
-                ('status', models.CharField(choices=[('pending', 'Pending'), ('awaiting_approval', 'Awaiting Approval'), ('running', 'Running'), ('done', 'Done'), ('error', 'Error'), ('denied', 'Denied'), ('skipped', 'Skipped'), ('unknown', 'Unknown')], default='pending', max_length=20)),
-                ('result', models.TextField(blank=True, default='')),
-                ('is_error', models.BooleanField(default=False)),
-                ('started', models.DateTimeField(blank=True, null=True)),
-                ('finished', models.DateTimeField(blank=True, null=True)),
-                ('provider_extra', models.JSONField(blank=True, default=dict)),
-                ('extra', models.JSONField(blank=True, default=dict)),
-                ('conversation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='chat.conversation')),
-                ('message', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='chat.message')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("position", models.PositiveSmallIntegerField()),
+                ("call_id", models.CharField(max_length=200)),
+                ("name", models.CharField(max_length=200)),
+                ("arguments", models.TextField(blank=True, default="")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("awaiting_approval", "Awaiting Approval"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("error", "Error"),
+                            ("denied", "Denied"),
+                            ("skipped", "Skipped"),
+                            ("unknown", "Unknown"),
+                        ],
+                        default="pending",
+                        max_length=20,
+                    ),
+                ),
+                ("result", models.TextField(blank=True, default="")),
+                ("is_error", models.BooleanField(default=False)),
+                ("started", models.DateTimeField(blank=True, null=True)),
+                ("finished", models.DateTimeField(blank=True, null=True)),
+                ("provider_extra", models.JSONField(blank=True, default=dict)),
+                ("extra", models.JSONField(blank=True, default=dict)),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_calls",
+                        to="chat.conversation",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_calls",
+                        to="chat.message",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_calls",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['message', 'position'],
+                "ordering": ["message", "position"],
             },
         ),
         migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['owner', '-updated', '-id'], name='conversation_owner_updated'),
+            model_name="conversation",
+            index=models.Index(
+                fields=["owner", "-updated", "-id"], name="conversation_owner_updated"
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['owner', '-created'], name='run_owner_created'),
+            model_name="run",
+            index=models.Index(fields=["owner", "-created"], name="run_owner_created"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['queued', 'running', 'awaiting_approval'])), fields=('conversation',), name='one_active_run_per_conversation'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status__in", ["queued", "running", "awaiting_approval"])),
+                fields=("conversation",),
+                name="one_active_run_per_conversation",
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['conversation', 'created'], name='message_conversation_created'),
+            model_name="message",
+            index=models.Index(
+                fields=["conversation", "created"], name="message_conversation_created"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='runevent',
-            constraint=models.UniqueConstraint(fields=('run', 'attempt', 'seq'), name='run_event_seq'),
+            model_name="runevent",
+            constraint=models.UniqueConstraint(
+                fields=("run", "attempt", "seq"), name="run_event_seq"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(fields=('conversation', 'call_id'), name='tool_call_id_unique_in_conversation'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(
+                fields=("conversation", "call_id"), name="tool_call_id_unique_in_conversation"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='toolcall',
-            constraint=models.UniqueConstraint(fields=('message', 'position'), name='tool_call_position'),
+            model_name="toolcall",
+            constraint=models.UniqueConstraint(
+                fields=("message", "position"), name="tool_call_position"
+            ),
         ),
     ]

@@ -1,0 +1,27 @@
+"""``manage.py worker``: carries runs, without serving anything."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from django.core.management.base import BaseCommand
+
+from chat.runs.runtime import Runtime
+
+
+class Command(BaseCommand):
+    help = "Carry runs that any server queued, until SIGTERM or SIGINT."
+
+    def handle(self, *args: object, **options: object) -> None:
+        self.stdout.write("Notewire worker: waiting for runs. Ctrl+C stops it.")
+        asyncio.run(_work())
+
+
+async def _work() -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with Runtime(worker=True):
+        await stopping.wait()

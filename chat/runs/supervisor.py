@@ -1,0 +1,131 @@
+"""Keeps a procrastinate worker alive on this event loop, and takes up runs that others lost.
+
+Owns the worker's restarts, its shutdown in order, and the sweep for jobs whose worker died (by
+heartbeat) and for active runs that no job carries. What a job does is in ``jobs``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from procrastinate import exceptions as procrastinate_exceptions
+from procrastinate import jobs as procrastinate_jobs
+from procrastinate.app import App
+from procrastinate.contrib.django import app as django_app
+from procrastinate.contrib.django.utils import connector_params
+from procrastinate.psycopg_connector import PsycopgConnector
+from procrastinate.worker import Worker
+
+from chat.runs import lifecycle, recovery
+from tools.threads import unit_of_work
+
+if TYPE_CHECKING:
+    from chat.runs.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+CONCURRENCY = 1_000
+HEARTBEAT_SECONDS = 5.0
+STALLED_SECONDS = 15.0
+SWEEP_SECONDS = 5.0
+GRACE_SECONDS = 5.0
+RESTART_SECONDS = 1.0
+
+
+class Supervisor:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._stopping = asyncio.Event()
+        self._worker: Worker | None = None
+        self.state = "starting"
+
+    def stop(self) -> None:
+        """Fetch no more jobs; running ones get their grace, then are handed back."""
+        self.state = "draining"
+        self._stopping.set()
+        if self._worker is not None:
+            self._worker.stop()
+
+    async def run(self) -> None:
+        """Until ``stop``: a worker that returns or fails is started again a second later."""
+        sweeping = asyncio.create_task(self._sweep(), name="sweeper")
+        try:
+            while not self._stopping.is_set():
+                try:
+                    await self._work()
+                except Exception:
+                    logger.exception("The worker failed; it is started again")
+                await self._pause(RESTART_SECONDS)
+        finally:
+            sweeping.cancel()
+            await asyncio.gather(sweeping, return_exceptions=True)
+
+    async def _work(self) -> None:
+        connector = PsycopgConnector(kwargs=connector_params(), min_size=1, max_size=4)
+        async with django_app.with_connector(connector).open_async() as app:
+            app.perform_import_paths()
+            self._worker = self._make_worker(app)
+            if self._stopping.is_set():
+                return
+            self.state = "running"
+            try:
+                await self._worker.run()
+            finally:
+                self._worker = None
+                self.state = "draining" if self._stopping.is_set() else "restarting"
+
+    def _make_worker(self, app: App) -> Worker:
+        return Worker(
+            app=app,
+            name="notewire",
+            concurrency=CONCURRENCY,
+            fetch_job_polling_interval=0.25,
+            abort_job_polling_interval=1.0,
+            shutdown_graceful_timeout=GRACE_SECONDS,
+            delete_jobs=procrastinate_jobs.DeleteJobCondition.SUCCESSFUL,
+            additional_context={"runtime": self._runtime},
+            install_signal_handlers=False,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=STALLED_SECONDS,
+        )
+
+    async def _sweep(self) -> None:
+        while True:
+            await self._pause(SWEEP_SECONDS)
+            worker = self._worker
+            if worker is None or worker.worker_id is None:
+                continue
+            try:
+                await self._take_up_stalled(worker)
+                await unit_of_work(recovery.orphans_close)
+            except Exception:
+                logger.exception("The sweep for lost runs failed")
+                await self._pause(HEARTBEAT_SECONDS)
+
+    async def _take_up_stalled(self, worker: Worker) -> None:
+        jobs = worker.app.job_manager
+        for job in await jobs.get_stalled_jobs(
+            task_name=lifecycle.EXECUTE_TASK, seconds_since_heartbeat=STALLED_SECONDS
+        ):
+            if job.worker_id == worker.worker_id:
+                continue
+            if job.abort_requested:
+                await unit_of_work(recovery.stopped_close, run_id=str(job.task_kwargs["run_id"]))
+                await jobs.finish_job(
+                    job, status=procrastinate_jobs.Status.ABORTED, delete_job=True
+                )
+                continue
+            logger.warning("Run %s lost its worker; taking it up", job.task_kwargs.get("run_id"))
+            try:
+                await jobs.retry_job(job)
+            except procrastinate_exceptions.ConnectorException:
+                logger.exception("Job %s could not be taken up", job.id)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
