@@ -152,5 +152,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs"]
 
 # Made by the lifespan of the ASGI application: an async context manager with `drain()`.
-NOTEWIRE_RUNTIME: str | None = None
+NOTEWIRE_RUNTIME: str | None = "chat.runs.runtime.Runtime"
 NOTEWIRE_WORKER = True
+NOTEWIRE_GATHER_MS = 40
+NOTEWIRE_HISTORY_BYTES = 200 * 1024

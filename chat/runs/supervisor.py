@@ -92,7 +92,7 @@ class Supervisor:
         )
 
     async def _sweep(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             await self._pause(SWEEP_SECONDS)
             worker = self._worker
             if worker is None or worker.worker_id is None:
