@@ -30,7 +30,7 @@ TRUNCATED = (
 #: Repairs that a person should know of; the others only tidy.
 _TOLD: frozenset[Repair] = frozenset({"orphan_result_dropped", "missing_result_filled"})
 
-_CUT: dict[FinishReason, Notice] = {
+CUT: dict[FinishReason, Notice] = {
     "max_tokens": Notice(
         code="max_tokens",
         text="The model reached its output limit: this answer may be cut off.",
@@ -68,7 +68,7 @@ def of_answer(completion: Completion, *, last_call: bool) -> tuple[Notice, ...]:
     """What a person should know of a run's final message."""
     if completion.refusal:
         return (Notice(code="refusal", text=completion.refusal),)
-    if cut := _CUT.get(completion.finish_reason):
+    if cut := CUT.get(completion.finish_reason):
         return (cut,)
     if completion.finish_reason == "tool_use":
         text = "The model announced a tool call but sent none."

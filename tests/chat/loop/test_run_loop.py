@@ -352,6 +352,14 @@ async def test_loop_writes_an_unfinished_message_anew_under_its_id():
     assert ended.message_id == open_id
 
 
+async def test_only_the_first_message_takes_the_unfinished_ones_id():
+    open_id = uuid4()
+    progress = Progress((UserMessage("a"),), open_message_id=open_id)
+    told, _ = await drain(ScriptedProvider(calls(CREATE), says("ok")), progress=progress)
+    first, second = of(told, events.MessageCompleted)
+    assert first.message_id == open_id != second.message_id
+
+
 async def test_loop_ends_at_once_where_only_the_end_was_missing():
     provider = ScriptedProvider(says("never"))
     message_id = uuid4()

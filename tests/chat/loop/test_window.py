@@ -63,6 +63,20 @@ def test_window_shortens_the_largest_results_first_with_a_marker():
     assert "[truncated 4" in shortened.content
 
 
+def test_window_cuts_no_more_than_it_must():
+    calls = tuple(ToolCall(letter, "read", "{}") for letter in "abc")
+    turn = (
+        UserMessage("read all"),
+        AssistantMessage("", calls=calls),
+        ToolMessage("a", "read", "x" * 5_000),
+        ToolMessage("b", "read", "y" * 400),
+        ToolMessage("c", "read", "z" * 5_000),
+    )
+    window = fit(turn, limit=4_000)
+    assert 3_990 <= total(window.messages) <= 4_000
+    assert window.messages[3] == turn[3]
+
+
 def test_window_drops_the_oldest_iterations_of_a_turn_that_no_shortening_fits():
     turn: list = [UserMessage("write ten notes")]
     for number in range(10):
