@@ -116,9 +116,9 @@ REFUSED: list[tuple[Rule, str, str]] = [
     (
         conduct.broad_excepts,
         "notes/a.py",
-        "try:\n    f()\nexcept (KeyError, BaseException):\n    raise",
+        "try:\n    f()\nexcept (KeyError, BaseException):\n    g()",
     ),
-    (conduct.broad_excepts, "notes/a.py", "try:\n    f()\nexcept:\n    raise"),
+    (conduct.broad_excepts, "notes/a.py", "try:\n    f()\nexcept:\n    g()"),
     (conduct.broad_excepts, "notes/a.py", "with contextlib.suppress(Exception):\n    f()"),
     (conduct.event_writers, "chat/runs/a.py", "RunEvent(run=run)"),
     (conduct.event_writers, "chat/runs/a.py", "models.RunEvent.objects.bulk_create(rows)"),
@@ -201,7 +201,12 @@ TAKEN: list[tuple[Rule, str, str]] = [
         "def note_create(*, owner): ...\ndef digest(x): ...",
     ),
     (conduct.broad_excepts, "tools/invocation.py", "try:\n    f()\nexcept Exception:\n    raise"),
-    (conduct.broad_excepts, "notes/a.py", "try:\n    f()\nexcept ValueError:\n    raise"),
+    (conduct.broad_excepts, "notes/a.py", "try:\n    f()\nexcept ValueError:\n    pass"),
+    (
+        conduct.broad_excepts,
+        "notes/a.py",
+        "try:\n    f()\nexcept BaseException:\n    g()\n    raise",
+    ),
     (conduct.event_writers, "chat/runs/event_log.py", "RunEvent.objects.create()"),
     (conduct.event_writers, "chat/runs/a.py", "RunEvent.objects.filter(run=run).last()"),
     (conduct.event_writers, "chat/runs/a.py", "SQL = 'SELECT * FROM chat_runevent'"),
@@ -293,6 +298,11 @@ def test_page_tells_the_levels_of_chat():
         for name in names(cells[0])
     }
     assert found == imports.LEVELS
+
+
+def test_page_tells_the_outermost_edges():
+    (place,) = rows("What only one place does")["catch every exception"]
+    assert names(place) == conduct.EDGES
 
 
 def test_page_names_places_that_exist_or_are_reserved():
