@@ -16,7 +16,10 @@ import msgspec
 from chat.providers.call_slots import CallDelta, CallSlots
 from chat.providers.faults import fault_of
 from chat.providers.sse import ServerEvent
+from chat.providers.usage import usage_of
+from chat.providers.words import Words
 from chat.types import Completion, Delta, Fault, FinishReason, TextDelta, ThinkingDelta, Usage
+from tools.text import clean, clean_json
 
 _FINISH: dict[str, FinishReason] = {
     "length": "max_tokens",
@@ -27,8 +30,6 @@ _FINISH: dict[str, FinishReason] = {
 
 #: Words that vendors use for a turn that went wrong without an error object.
 _BROKEN = frozenset({"error", "abort", "insufficient_system_resource"})
-
-_LARGEST_COUNT = 2**31 - 1
 
 
 class _Message(msgspec.Struct):
@@ -59,6 +60,8 @@ class _Chunk(msgspec.Struct):
     message: Any = None
 
 
+_LONGEST_REASON = 100
+
 _decoder = msgspec.json.Decoder(_Chunk)
 
 
@@ -73,9 +76,9 @@ class Assembler:
         self.finished = False
         self.ended = False
         self._calls = CallSlots(known_tools)
-        self._text = _Words()
-        self._thinking = _Words()
-        self._refusal = _Words()
+        self._text = Words()
+        self._thinking = Words()
+        self._refusal = Words()
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._fault: Fault | None = None
@@ -111,11 +114,11 @@ class Assembler:
     def complete(self) -> Completion:
         """How the call ended, given everything that was fed."""
         calls = self._calls.requested()
-        text, refusal = self._text.close(), self._refusal.close()
+        text, refusal = self._text.whole(), self._refusal.whole()
         fault = self._fault or self._incomplete(empty=not (text or refusal or calls))
         return Completion(
             text=text,
-            thinking=self._thinking.close(),
+            thinking=self._thinking.whole(),
             refusal=refusal,
             calls=calls,
             usage=self._usage,
@@ -161,7 +164,7 @@ class Assembler:
             if message is not None:
                 self._take_message(message, deltas)
             if choice.finish_reason and isinstance(choice.finish_reason, str):
-                self._finish = choice.finish_reason
+                self._finish = clean(choice.finish_reason)[:_LONGEST_REASON]
 
     def _take_message(self, message: _Message, deltas: list[Delta]) -> None:
         if message.reasoning_content and isinstance(message.reasoning_content, str):
@@ -222,12 +225,13 @@ class Assembler:
     def _details(self) -> dict[str, Any]:
         details: dict[str, Any] = {}
         if self._reasoning_content:
-            details["reasoning_content"] = self._thinking.close()
+            details["reasoning_content"] = self._thinking.whole()
         if self._reasoning_details:
             details["reasoning_details"] = self._reasoning_details
         if self._extra_content:
             details["extra_content"] = self._extra_content
-        return details
+        cleaned: dict[str, Any] = clean_json(details)
+        return cleaned
 
     def _break(self, fault: Fault) -> None:
         self._fault = fault
@@ -240,7 +244,7 @@ class Assembler:
             return None
         if not self.ended:
             return Fault("stream_incomplete")
-        return Fault("stream_empty") if empty and not self._thinking.close() else None
+        return Fault("stream_empty") if empty and not self._thinking.whole() else None
 
     def _normalised(self, fault: Fault | None, *, calls: bool, refusal: bool) -> FinishReason:
         if fault is not None:
@@ -250,62 +254,6 @@ class Assembler:
         if calls:
             return "tool_use"
         return "refusal" if refusal else "end_turn"
-
-
-class _Words:
-    """Text as it grows, fit for PostgreSQL: no NUL, halves of a surrogate pair joined."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._half = ""
-
-    def add(self, text: str) -> str:
-        """What of ``text`` can be shown now."""
-        if self._half or not text.isascii():
-            text = self._joined(text)
-        if "\0" in text:
-            text = text.replace("\0", "")
-        if text:
-            self._parts.append(text)
-        return text
-
-    def close(self) -> str:
-        return "".join(self._parts)
-
-    def _joined(self, text: str) -> str:
-        text, self._half = self._half + text, ""
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            if "\ud800" <= text[-1] <= "\udbff":
-                text, self._half = text[:-1], text[-1]
-            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return text
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """Disjoint buckets of a usage object, whose prompt tokens include the cached ones."""
-    if not isinstance(usage, dict) or not ({"prompt_tokens", "completion_tokens"} & usage.keys()):
-        return None
-    prompt, output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    prompt = prompt if isinstance(prompt, dict) else {}
-    output = output if isinstance(output, dict) else {}
-    read = _count(prompt.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens"))
-    write = _count(prompt.get("cache_write_tokens"))
-    reasoning = output.get("reasoning_tokens")
-    return Usage(
-        fresh_input=max(_count(usage.get("prompt_tokens")) - read - write, 0),
-        cache_read=read,
-        cache_write=write,
-        output=_count(usage.get("completion_tokens")),
-        reasoning=None if reasoning is None else _count(reasoning),
-    )
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        return 0
-    return int(min(value, _LARGEST_COUNT))
 
 
 def _block_key(piece: dict[str, Any]) -> tuple[Any, Any]:

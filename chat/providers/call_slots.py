@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from chat.types import RequestedCall
+from tools.text import clean, clean_json
 
 
 class _Function(msgspec.Struct):
@@ -77,10 +78,10 @@ class CallSlots:
         """The calls, but for slots in which nothing ever came."""
         return tuple(
             RequestedCall(
-                id=_clean(slot.id) or None,
-                name=_clean(slot.name),
-                arguments=_clean("".join(slot.arguments)),
-                extra=slot.extra,
+                id=clean(slot.id) or None,
+                name=clean(slot.name),
+                arguments=clean("".join(slot.arguments)),
+                extra=clean_json(slot.extra),
             )
             for slot in self._slots
             if slot.id or slot.name or slot.arguments
@@ -133,11 +134,3 @@ def _arguments_text(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-
-
-def _clean(text: str) -> str:
-    """Fit for PostgreSQL: no NUL, halves of a surrogate pair joined, lone ones replaced."""
-    text = text.replace("\0", "")
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 
 from chat.types import Fault
+from tools.text import clean
 
 _LONGEST_MESSAGE = 1000
+_LONGEST_WORD = 100
 
 _SECRETS = re.compile(
     r"\b(?:bearer\s+|(?:sk|gsk|rk|pk|xai|nvapi|hf|nw)[-_])[\w.*+/=-]{6,}|\bAIza[\w-]{20,}", re.I
@@ -39,12 +41,12 @@ def fault_of(error: Any, *, status: int | None = None) -> Fault:
     if not isinstance(error, dict):
         error = {"message": error} if isinstance(error, str) else {}
     code = error.get("code")
-    code = code if isinstance(code, int | str) and not isinstance(code, bool) else None
-    kind = error.get("type")
+    if not isinstance(code, int | str) or isinstance(code, bool):
+        code = None
     fault = Fault(
-        type=kind if isinstance(kind, str) and kind else "provider_error",
+        type=_word(error.get("type")) or "provider_error",
         message=_message(error),
-        code=code if code != "" else None,
+        code=_word(code) if isinstance(code, str) else code,
         status=status or _status_in(code) or _status_in(error.get("status_code")),
     )
     return replace(fault, retryable=_is_passing(fault))
@@ -71,6 +73,10 @@ def redact(text: str, secret: str = "") -> str:
     return _SECRETS.sub("[key]", text)
 
 
+def _word(value: Any) -> str | None:
+    return redact(clean(value))[:_LONGEST_WORD] or None if isinstance(value, str) else None
+
+
 def _is_passing(fault: Fault) -> bool:
     if is_out_of_funds(fault):
         return False
@@ -84,8 +90,8 @@ def _message(error: dict[str, Any]) -> str | None:
         message = "; ".join(part for part in parts if isinstance(part, str))
     if not isinstance(message, str) or not message.strip():
         return None
-    clean = redact(message.replace("\0", "").encode(errors="replace").decode())
-    return clean if len(clean) <= _LONGEST_MESSAGE else clean[:_LONGEST_MESSAGE] + "…"
+    told = redact(clean(message))
+    return told if len(told) <= _LONGEST_MESSAGE else told[:_LONGEST_MESSAGE] + "…"
 
 
 def _status_in(code: Any) -> int | None:

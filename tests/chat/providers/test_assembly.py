@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.providers.assembly import Assembler, usage_of
+from chat.providers.assembly import Assembler
 from chat.providers.sse import EventDecoder, ServerEvent
+from chat.providers.usage import usage_of
 from chat.types import Completion, Fault, RequestedCall, TextDelta, ThinkingDelta, Usage
 
 STREAMS = Path(__file__).parent / "streams"
@@ -412,6 +413,19 @@ def test_reasoning_details_are_joined_into_blocks():
         {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},
         encrypted,
     ]
+
+
+def test_vendor_fields_are_made_fit_for_the_database():
+    extra = call(index=0, id="a", name="f") | {"extra_content": {"k\0": "v\0"}}
+    completion = complete(
+        delta(tool_calls=[extra], reasoning_details=[{"type": "x", "data": "\0d"}]),
+        delta("st\0op" + "x" * 1000),
+        {"error": {"message": "m\0", "type": "t\0", "code": "c\0"}},
+    )
+    assert completion.calls[0].extra == {"extra_content": {"k": "v"}}
+    assert completion.details["reasoning_details"] == [{"type": "x", "data": "d"}]
+    assert completion.fault == Fault("t", "m", "c")
+    assert completion.raw_finish_reason == ("stop" + "x" * 1000)[:100]
 
 
 def test_only_one_reasoning_field_is_read():

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -96,7 +97,7 @@ async def play(chosen, user):
         results.append(outcome)
         return CallOutcome(outcome.content, is_error=outcome.is_error)
 
-    events = []
+    events: list[Any] = []
     async for batch in run_loop(
         provider=chosen.provider,
         model=chosen.model,
