@@ -7,13 +7,16 @@ is the ``executor``'s, the log's SQL is ``event_log``'s.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.jobs import Status
 
@@ -35,6 +38,8 @@ from chat.runs import event_log, records
 from chat.runs.records import Fence, Record
 from chat.transcript.history import OPEN_STATUSES, run_progress
 from chat.types import Progress, StopReason, Usage
+
+logger = logging.getLogger(__name__)
 
 EXECUTE_TASK = "chat.execute_run"
 MESSAGE_BYTES = 200_000
@@ -215,9 +220,25 @@ def run_close(
             started=Coalesce(F("started"), Now()),
             **_error_columns(error),
         )
-        logged = _numbered(run, [*closing, _done(run, reason)])
+        done = _done(run, reason)
+        logged = _numbered(run, [*closing, done])
         event_log.events_store(logged=logged, origin=origin)
+    _run_report(run, done)
     return logged
+
+
+def _run_report(run: Run, done: events.Done) -> None:
+    usage = done.usage or Usage()
+    logger.info(
+        "run %s ended: %s, %d ms, %d tokens in, %d out, cost %s (%s)",
+        run.id,
+        done.reason,
+        (timezone.now() - run.created) / timedelta(milliseconds=1),
+        usage.fresh_input + usage.cache_read + usage.cache_write,
+        usage.output,
+        done.cost,
+        done.cost_is,
+    )
 
 
 def _numbered(run: Run, closing: Sequence[Event]) -> tuple[LoggedEvent, ...]:
