@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from procrastinate import exceptions as procrastinate_exceptions
@@ -129,3 +130,18 @@ class Supervisor:
                 await self._stopping.wait()
         except TimeoutError:
             return
+
+
+async def _outlived(work: Coroutine[None, None, None], said: str) -> bool:
+    """Whether ``work`` ended well; what it raised is logged, so that its supervisor goes on."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        logger.error(said, exc_info=error)
+    return error is None
