@@ -16,6 +16,9 @@ BEFORE = 60
 LENGTH = 240
 #: Terms beyond these are found, but not marked.
 MARKED_TERMS = 32
+#: Different words of one text that are checked for their stem, and how long they may be.
+CANDIDATES = 300
+LONGEST_WORD = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,9 @@ def finder_of(*, literals: Iterable[str] = (), lexemes: Iterable[str] = ()) -> F
     stems: set[str] = set()
     for lexeme in list(lexemes)[:MARKED_TERMS]:
         if lexeme.isalnum():
-            # A stem may differ from its words in the last letters ("parti", "party").
-            stems.add(re.escape(lexeme[: max(1, min(3, len(lexeme) - 1))]))
+            # A stem may differ from its words in the last letter ("parti", "party").
+            shorter = len(lexeme) > 3 or (len(lexeme) > 1 and lexeme.endswith("i"))
+            stems.add(re.escape(lexeme[:-1] if shorter else lexeme))
         else:
             exact.append(re.escape(lexeme))
     parts = []
@@ -55,16 +59,18 @@ def finder_of(*, literals: Iterable[str] = (), lexemes: Iterable[str] = ()) -> F
     return Finder(re.compile("|".join(parts), re.IGNORECASE) if parts else None)
 
 
-def candidates(finder: Finder, texts: Iterable[str]) -> set[str]:
-    """The words of ``texts``, in lower case, that may have one of the finder's stems."""
-    if finder.pattern is None:
-        return set()
-    return {
-        match.group().lower()
-        for text in texts
-        for match in finder.pattern.finditer(text)
-        if not match.lastgroup
-    }
+def candidates(finder: Finder, text: str) -> set[str]:
+    """The words of ``text``, in lower case, that may have one of the finder's stems.
+
+    Only so many: a text may be made of nothing else.
+    """
+    words: set[str] = set()
+    for match in finder.pattern.finditer(text) if finder.pattern else ():
+        if not match.lastgroup and len(match.group()) <= LONGEST_WORD:
+            words.add(match.group().lower())
+            if len(words) >= CANDIDATES:
+                break
+    return words
 
 
 def with_words(finder: Finder, words: Collection[str]) -> Finder:

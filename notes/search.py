@@ -228,7 +228,7 @@ def _hits(found: NoteQuerySet, plan: _Plan, page: Page) -> tuple[SearchHit, ...]
 
 def _checked(plan: _Plan, texts: list[str]) -> Finder:
     """The plan's finder with the words that PostgreSQL reduces to one of its stems."""
-    words = sorted(candidates(plan.finder, texts))
+    words = sorted({word for text in texts for word in candidates(plan.finder, text)})
     if not words:
         return plan.finder
     with connection.cursor() as cursor:

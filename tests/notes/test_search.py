@@ -192,6 +192,25 @@ def test_search_excerpt_is_around_what_was_found(alice: User, query: str) -> Non
     assert len(hit.excerpt) <= 250
 
 
+@pytest.mark.parametrize(
+    ("content", "query", "words"),
+    [
+        ("carpet care cars car", "car", ["cars", "car"]),
+        ("tries try trial", "trying", ["tries", "try"]),
+        ("The sensibility", "sensible", ["sensibility"]),
+        ("hopping hope hops", "hop", ["hopping", "hops"]),
+        ("jo.smith@example.com", "jo.smith@example.com", ["jo.smith@example.com"]),
+        ("go 部署 deployments", "go 部署 deployment", ["go", "部署", "deployments"]),
+    ],
+)
+def test_search_marks_the_words_that_were_found_and_no_others(
+    alice: User, content: str, query: str, words: list[str]
+) -> None:
+    note_create(owner=alice, content=content)
+    hit = only(search(owner=alice, query=query))
+    assert marked(hit.excerpt, hit.marks) == words
+
+
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
 def test_search_never_fails_on_a_hostile_query(alice: User, query: str) -> None:
     note_create(owner=alice, title="a note", content="of the 日本 % _ \\ 🎉 ' \"")

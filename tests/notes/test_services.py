@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from accounts.models import User
 from chat.models import Conversation, Message
 from notes.exceptions import (
+    NoteError,
     NoteInvalid,
     NoteNotFound,
     NotePassageError,
@@ -259,3 +262,64 @@ def test_note_append_never_brings_the_content_to_python_to_join_it(alice: User) 
         note_update(owner=alice, note_id=note.pk, content="new", mode="append")
     (update,) = [each["sql"] for each in queries if each["sql"].startswith("UPDATE")]
     assert "oldnew" not in update
+
+
+def at_once(*works: Callable[[], object]) -> list[object]:
+    """Run each in a thread with a connection of its own; what they raised, or None."""
+    ready = Barrier(len(works))
+
+    def run(work: Callable[[], object]) -> object:
+        ready.wait(timeout=10)
+        try:
+            work()
+        except NoteError as error:
+            return error
+        finally:
+            connection.close()
+        return None
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(run, works))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_note_appends_at_once_are_all_kept() -> None:
+    owner = User.objects.create_user("alice")
+    note = note_create(owner=owner)
+
+    def append(text: str) -> Callable[[], object]:
+        return lambda: [
+            note_update(owner=owner, note_id=note.pk, content=text, mode="append")
+            for _ in range(10)
+        ]
+
+    assert at_once(*map(append, "abcd")) == [None] * 4
+    after = reread(note)
+    assert (sorted(after.content), after.version) == (sorted("abcd" * 10), 41)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_note_changes_at_once_of_one_version_let_one_through() -> None:
+    owner = User.objects.create_user("alice")
+    note = note_create(owner=owner)
+
+    def change(title: str) -> Callable[[], object]:
+        return lambda: note_update(owner=owner, note_id=note.pk, title=title, expected_version=1)
+
+    results = at_once(*map(change, "abcd"))
+    assert results.count(None) == 1
+    assert {type(each) for each in results if each} == {NoteVersionConflict}
+    assert reread(note).version == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_note_appends_at_once_never_pass_the_limit() -> None:
+    owner = User.objects.create_user("alice")
+    note = note_create(owner=owner, content="x" * (MAX_CONTENT_BYTES - 1))
+
+    def append() -> object:
+        return note_update(owner=owner, note_id=note.pk, content="y", mode="append")
+
+    results = at_once(append, append, append)
+    assert results.count(None) == 1
+    assert {type(each) for each in results if each} == {NoteTooLarge}
