@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.urls import get_resolver
 
-from tests.architecture import conduct, imports, shape
+from tests.architecture import conduct, imports, pages, shape
 from tests.architecture.tree import PACKAGES, SCRIPTS, Tree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +35,9 @@ RULES: tuple[Rule, ...] = (
     conduct.async_orm,
     conduct.environment,
     conduct.settings_at_import,
-    conduct.template_references,
+    pages.template_references,
+    pages.static_references,
+    pages.inline_code,
 )
 
 
@@ -164,9 +167,15 @@ REFUSED: list[tuple[Rule, str, str]] = [
         "chat/a.py",
         "from django.conf import settings\nclass A:\n    x = settings.X",
     ),
-    (conduct.template_references, "notes/pages/views.py", "T = 'notes/missing.html'"),
-    (conduct.template_references, "templates/notes/a.html", "{% include 'notes/missing.html' %}"),
-    (conduct.template_references, "templates/notes/a.html", '{% extends "missing.html" %}'),
+    (pages.template_references, "notes/pages/views.py", "T = 'notes/missing.html'"),
+    (pages.template_references, "templates/notes/a.html", "{% include 'notes/missing.html' %}"),
+    (pages.template_references, "templates/notes/a.html", '{% extends "missing.html" %}'),
+    (pages.static_references, "templates/a.html", "{% static 'js/missing.js' %}"),
+    (pages.inline_code, "templates/a.html", '<p style="color: red">'),
+    (pages.inline_code, "templates/a.html", '<button onclick="go()">'),
+    (pages.inline_code, "templates/a.html", "<script>go()</script>"),
+    (pages.inline_code, "templates/a.html", "<style>p {}</style>"),
+    (pages.inline_code, "templates/a.html", '<a href="javascript:go()">'),
 ]
 
 TAKEN: list[tuple[Rule, str, str]] = [
@@ -226,7 +235,10 @@ TAKEN: list[tuple[Rule, str, str]] = [
         "from django.conf import settings\nclass A:\n    owner = f(settings.AUTH_USER_MODEL)\n"
         "    def g(self): return settings.X",
     ),
-    (conduct.template_references, "notes/pages/views.py", "T = 'admin/base_site.html'"),
+    (pages.template_references, "notes/pages/views.py", "T = 'admin/base_site.html'"),
+    (pages.static_references, "templates/a.html", "{% static 'django_htmx/htmx.min.js' %}"),
+    (pages.inline_code, "templates/a.html", '<script type="module" src="a.js"></script>'),
+    (pages.inline_code, "templates/a.html", "<script nonce={{ n }}></script><p data-on=x>"),
 ]
 
 
@@ -247,6 +259,16 @@ def test_rule_refuses_the_sample(tmp_path, rule, path, source):
 @pytest.mark.parametrize(("rule", "path", "source"), TAKEN)
 def test_rule_takes_the_sample(tmp_path, rule, path, source):
     assert list(rule(plant(tmp_path, path, source))) == []
+
+
+def test_templates_name_pages_that_exist(tree):
+    resolver = get_resolver()
+    known = {name for name in resolver.reverse_dict if isinstance(name, str)}
+    for namespace, (_, inner) in resolver.namespace_dict.items():
+        known |= {f"{namespace}:{name}" for name in inner.reverse_dict}
+    for file in tree.templates.values():
+        for name in re.findall(r"{%-?\s*url\s+['\"]([\w:.-]+)['\"]", file.read_text()):
+            assert name in known, f"{file.name}: there is no page {name}"
 
 
 def test_pure_levels_refuse_what_is_reached_through_others(tmp_path):

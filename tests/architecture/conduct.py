@@ -65,9 +65,6 @@ ASYNC_BRIDGES = {"sync_to_async", "database_sync_to_async"}
 #: Settings that models must know while they load.
 EARLY = {"AUTH_USER_MODEL"}
 
-TEMPLATE_TAG = re.compile(r"""\{%-?\s*(?:include|extends)\s+["']([^"']+)["']""")
-TEMPLATE_NAME = re.compile(r"[\w./-]+\.html(#[\w-]+)?")
-
 
 def broad_excepts(tree: Tree) -> Iterator[str]:
     """Who raises again what it caught only cleans up, and may catch everything."""
@@ -148,22 +145,6 @@ def settings_at_import(tree: Tree) -> Iterator[str]:
                     yield module.at(node.lineno, f"settings.{name} is read at import time")
 
 
-def template_references(tree: Tree) -> Iterator[str]:
-    """Templates of ours that are named somewhere exist (Django's own are under ``admin/``)."""
-    for module in tree.modules:
-        for node in module.walk():
-            match node:
-                case ast.Constant(value=str(text)) if TEMPLATE_NAME.fullmatch(text):
-                    if not _exists(tree, text):
-                        yield module.at(node.lineno, f"there is no template {text}")
-    for name, file in tree.templates.items():
-        if file.suffix != ".html":
-            continue
-        for reference in TEMPLATE_TAG.findall(file.read_text()):
-            if not _exists(tree, reference):
-                yield f"{name}: there is no template {reference}"
-
-
 def _names(node: ast.AST) -> set[str]:
     return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
 
@@ -241,8 +222,3 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
             case _:
                 yield child
                 yield from _at_import(child)
-
-
-def _exists(tree: Tree, reference: str) -> bool:
-    name = reference.split("#")[0]
-    return name in tree.templates or name.startswith("admin/")
