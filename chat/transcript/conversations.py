@@ -1,0 +1,66 @@
+"""Services of conversations: make, change, delete. Messages in them come from runs.
+
+Each is one transaction and scoped to its owner inside the query; another person's conversation is
+a missing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from accounts.models import User
+from chat.models import ACTIVE_STATUSES, Conversation
+from chat.runs.lifecycle import run_stop
+
+#: What a person may change.
+CHANGEABLE = frozenset({"title", "model", "system_prompt", "archived"})
+SYSTEM_PROMPT_BYTES = 64 * 1024
+
+
+def conversation_create(
+    *, owner: User, title: str = "", model: str = "", system_prompt: str = ""
+) -> Conversation:
+    return Conversation.objects.create(
+        owner=owner, title=title, model=model, system_prompt=system_prompt
+    )
+
+
+def conversation_update(
+    *, owner: User, conversation_id: UUID, changes: Mapping[str, Any]
+) -> Conversation:
+    """Change the fields named. Raises ``Conversation.DoesNotExist``.
+
+    A rename does not move the conversation in the list: ``updated`` tells of its last message.
+    """
+    if unknown := changes.keys() - CHANGEABLE:
+        raise ValueError(f"Not to be changed: {', '.join(sorted(unknown))}")
+    rows = Conversation.objects.filter(owner=owner, id=conversation_id)
+    if changes and not rows.update(**changes):
+        raise Conversation.DoesNotExist
+    return rows.get()
+
+
+def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
+    """Delete it with its messages, runs, events and jobs. Raises ``Conversation.DoesNotExist``.
+
+    A run that goes on is told to stop; what it still writes finds no row.
+    """
+    with transaction.atomic():
+        rows = Conversation.objects.select_for_update()
+        conversation = rows.get(owner=owner, id=conversation_id)
+        for run in conversation.runs.filter(status__in=ACTIVE_STATUSES):
+            run_stop(owner=owner, run_id=run.id)
+        _jobs_delete(list(conversation.runs.values_list("job_id", flat=True)))
+        conversation.delete()
+
+
+def _jobs_delete(job_ids: list[int | None]) -> None:
+    """Job rows but for one that a worker is in: that one ends by itself and holds an id only."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM procrastinate_jobs WHERE id = ANY(%s) AND status <> 'doing'", [job_ids]
+        )
