@@ -1,9 +1,32 @@
+"""Which view answers which path of chat."""
+
 from django.urls import URLPattern, URLResolver, path
 
+from chat.api import completions, conversations, runs
 from chat.api.models import ModelsView
 from chat.api.tools import ToolsView
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("completions/", completions.CompletionsView.as_view(), name="completions"),
+    path("conversations/", conversations.ConversationListView.as_view(), name="conversations"),
+    path(
+        "conversations/<uuid:conversation_id>/",
+        conversations.ConversationView.as_view(),
+        name="conversation",
+    ),
+    path(
+        "conversations/<uuid:conversation_id>/completions/",
+        completions.ConversationCompletionsView.as_view(),
+        name="conversation-completions",
+    ),
+    path(
+        "conversations/<uuid:conversation_id>/messages/",
+        conversations.MessageListView.as_view(),
+        name="conversation-messages",
+    ),
     path("models/", ModelsView.as_view(), name="models"),
+    path("runs/<uuid:run_id>/", runs.RunView.as_view(), name="run"),
+    path("runs/<uuid:run_id>/events/", runs.RunEventsView.as_view(), name="run-events"),
+    path("runs/<uuid:run_id>/stop/", runs.RunStopView.as_view(), name="run-stop"),
     path("tools/", ToolsView.as_view(), name="tools"),
 ]

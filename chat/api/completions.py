@@ -1,0 +1,110 @@
+"""Ask and be answered: start a run and hand over its stream, or its end as one JSON body.
+
+Owns the completion endpoints. Starting is ``runs.lifecycle``'s; what is written is ``wire``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import ClassVar
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from chat.api.errors import run_failed, translated
+from chat.api.following import drain, follow
+from chat.api.requests import owner_of
+from chat.api.serializers import CompletionSerializer
+from chat.models import Run
+from chat.runs.lifecycle import run_start
+from chat.wire import sse
+from chat.wire.openai import CompletionStream, completion_body
+from web.schema import ErrorSerializer
+from web.streams import DeferredResponse, EventStreamResponse, State
+
+_ANSWERS = {
+    (200, "text/event-stream"): OpenApiResponse(
+        OpenApiTypes.STR,
+        description="With `stream`: OpenAI chunks as unnamed events, all else as named events. "
+        "Without: one `chat.completion` at the end.",
+    ),
+    (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT),
+    409: OpenApiResponse(ErrorSerializer, description="Another run is active: `run` is its id."),
+    413: OpenApiResponse(ErrorSerializer, description="The message is too large."),
+}
+
+
+class CompletionsView(APIView):
+    """A message that begins a new conversation."""
+
+    scopes: ClassVar = {"POST": "chat"}
+
+    @extend_schema(
+        operation_id="completions_create",
+        summary="Begin a conversation and answer its first message",
+        request=CompletionSerializer,
+        responses=_ANSWERS,
+    )
+    def post(self, request: Request) -> HttpResponse:
+        return answered(request, conversation_id=None)
+
+
+class ConversationCompletionsView(APIView):
+    """A message in a conversation."""
+
+    scopes: ClassVar = {"POST": "chat"}
+
+    @extend_schema(
+        operation_id="conversations_completions_create",
+        summary="Answer a message in a conversation",
+        request=CompletionSerializer,
+        responses=_ANSWERS,
+    )
+    def post(self, request: Request, conversation_id: UUID) -> HttpResponse:
+        return answered(request, conversation_id=conversation_id)
+
+
+def answered(request: Request, *, conversation_id: UUID | None) -> HttpResponse:
+    """Start the run; the answer is delivered after Django let go of the request."""
+    asked = CompletionSerializer(data=request.data)
+    asked.is_valid(raise_exception=True)
+    with translated():
+        run = run_start(
+            owner=owner_of(request),
+            conversation_id=conversation_id,
+            content=asked.validated_data["content"],
+            model=asked.validated_data["model"],
+        )
+    label = f"run {run.id}"
+    response: HttpResponse
+    if asked.validated_data["stream"]:
+        response = EventStreamResponse(lambda state: _stream(state, run), label=label)
+    else:
+        response = DeferredResponse(lambda state: _body(state, run), label=label)
+    response["X-Run-Id"] = str(run.id)
+    response["X-Conversation-Id"] = str(run.conversation_id)
+    return response
+
+
+async def _stream(state: State, run: Run) -> AsyncIterator[bytes]:
+    encoder = CompletionStream(run_id=run.id, created=run.created, model=run.model)
+    async with aclosing(follow(state["runtime"], run.id)) as batches:
+        async for batch in batches:
+            yield sse.KEEP_ALIVE if batch is None else encoder.encode(batch)
+
+
+async def _body(state: State, run: Run) -> tuple[int, bytes, dict[str, str]]:
+    async with aclosing(follow(state["runtime"], run.id)) as batches:
+        folded = await drain(batches)
+    if folded.error is not None:
+        failed = run_failed(folded.error, run)
+        return failed.status_code, sse.one_line(failed.body()), {}
+    body = completion_body(
+        folded, run_id=run.id, conversation_id=run.conversation_id, created=run.created
+    )
+    return 200, sse.one_line(body), {}

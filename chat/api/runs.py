@@ -1,0 +1,101 @@
+"""One run: its state, its events live or again, and its stop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import ClassVar
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chat.api.errors import translated
+from chat.api.following import follow, is_over
+from chat.api.requests import owner_of
+from chat.api.serializers import RunSerializer, StoppedRunSerializer
+from chat.runs.lifecycle import run_stop
+from chat.transcript.selectors import run_get
+from chat.wire import sse
+from web.errors import ApiError
+from web.streams import EventStreamResponse, State
+
+
+class RunView(APIView):
+    """One run."""
+
+    @extend_schema(operation_id="runs_retrieve", summary="Show a run", responses=RunSerializer)
+    def get(self, request: Request, run_id: UUID) -> Response:
+        with translated():
+            run = run_get(owner=owner_of(request), run_id=run_id)
+        return Response(RunSerializer(run).data)
+
+
+class RunStopView(APIView):
+    """The wish that a run ends, from whoever may see it, wherever its stream is read."""
+
+    scopes: ClassVar = {"POST": "chat"}
+
+    @extend_schema(
+        operation_id="runs_stop",
+        summary="Stop a run",
+        request=None,
+        responses=StoppedRunSerializer,
+    )
+    def post(self, request: Request, run_id: UUID) -> Response:
+        with translated():
+            run = run_stop(owner=owner_of(request), run_id=run_id)
+        return Response(StoppedRunSerializer(run).data)
+
+
+class RunEventsView(APIView):
+    """The events of a run, for any program that wants to follow it."""
+
+    @extend_schema(
+        operation_id="runs_events",
+        summary="Follow a run's events, live or after the fact",
+        parameters=[
+            OpenApiParameter(
+                "after", description="Go on after this event id, as `Last-Event-ID` does."
+            ),
+            OpenApiParameter(
+                "Last-Event-ID",
+                location=OpenApiParameter.HEADER,
+                description="The id of the last event seen, `<attempt>-<seq>`.",
+            ),
+        ],
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                OpenApiTypes.STR, description="Named events; `done` is the last one."
+            ),
+            204: OpenApiResponse(description="`done` was seen: nothing follows."),
+        },
+    )
+    def get(self, request: Request, run_id: UUID) -> HttpResponse:
+        _refuse_other_sites(request)
+        with translated():
+            run = run_get(owner=owner_of(request), run_id=run_id)
+        header = request.headers.get("Last-Event-ID", "")
+        resume = header or request.query_params.get("after", "")
+        if resume and is_over(run, resume=resume):
+            return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
+        return EventStreamResponse(
+            lambda state: _stream(state, run.id, resume), label=f"run {run.id}"
+        )
+
+
+async def _stream(state: State, run_id: UUID, resume: str) -> AsyncIterator[bytes]:
+    async with aclosing(follow(state["runtime"], run_id, resume)) as batches:
+        async for batch in batches:
+            yield sse.KEEP_ALIVE if batch is None else sse.encode(batch)
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """A browser sends the cookie along with another site's ``EventSource`` too."""
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if request.auth is None and site not in {"same-origin", "none"}:
+        raise ApiError("permission_denied", "Streams are for pages of this site.", 403)
