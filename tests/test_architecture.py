@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.architecture import conduct, imports, pages, shape
 from tests.architecture.tree import PACKAGES, SCRIPTS, Tree
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
 
 Rule = Callable[[Tree], Iterator[str]]
 RULES: tuple[Rule, ...] = (
@@ -291,10 +293,12 @@ def test_samples_are_python_or_templates():
 
 def rows(heading: str) -> dict[str, list[str]]:
     """The first table under ``heading`` of docs/architecture.md, by its first column."""
-    text = (ROOT / "docs" / "architecture.md").read_text().split(f"## {heading}\n", 1)[1]
-    lines = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-    return {first.strip("`"): rest for first, *rest in cells}
+    text = PAGE.read_text().split(f"## {heading}\n", 1)[1]
+    lines = itertools.takewhile(
+        lambda line: line.startswith("|"), text[text.index("\n|") + 1 :].splitlines()
+    )
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {first.strip("`"): rest for first, *rest in cells[2:]}
 
 
 def names(cell: str) -> set[str]:
@@ -304,6 +308,17 @@ def names(cell: str) -> set[str]:
 def test_page_says_what_every_package_owns(tree):
     assert set(rows("Packages")) == {module.package for module in tree.modules} - {
         Path(script).stem for script in SCRIPTS
+    }
+
+
+def test_page_says_what_every_folder_owns(tree):
+    usual = {"api", "pages", "management", "commands", "migrations"}
+    folders = {Path(module.path).parent for module in tree.modules}
+    found = re.findall(r"^\| `([a-z_]+/[a-z_/]+)` \|", PAGE.read_text(), re.M)
+    assert set(found) == {
+        folder.as_posix()
+        for folder in folders
+        if len(folder.parts) > 1 and folder.name not in usual
     }
 
 
