@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -235,7 +235,10 @@ class Catalogue:
     def _provider(self, endpoint: Endpoint) -> OpenAIProvider:
         if endpoint not in self._providers:
             upstream = Upstream(self._client, endpoint)
-            quirks = _ROWS[endpoint.name].quirks
+            row = _ROWS[endpoint.name]
+            # Vendors' own servers send thinking apart; what an operator runs may not.
+            own = endpoint.base_url != row.default_url
+            quirks = replace(row.quirks, think_tags=own)
             self._providers[endpoint] = OpenAIProvider(upstream, quirks=quirks)
         return self._providers[endpoint]
 

@@ -15,6 +15,7 @@ from chat.providers.assembly import Assembler
 from chat.providers.http import Answer, BrokenAnswerError, Upstream
 from chat.providers.openai_request import Option, Quirks, body_of, option_named
 from chat.providers.sse import EventDecoder, EventTooLargeError
+from chat.providers.think_tags import ThinkTags
 from chat.types import Completion, Delta, Fault, ModelRequest
 
 #: What one model call may send in all. A run has a deadline; this bounds a server that babbles.
@@ -40,7 +41,7 @@ class OpenAIProvider:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[tuple[Delta, ...], None]:
         async with self._opened(request) as answer:
-            reading = _Reading(request)
+            reading = _Reading(request, ThinkTags() if self._quirks.think_tags else None)
             try:
                 async for read in answer:
                     if deltas := reading.take(read):
@@ -94,7 +95,8 @@ class OpenAIProvider:
 class _Reading:
     """The body of one answer, whichever of its forms it has: events, or one JSON object."""
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, tags: ThinkTags | None) -> None:
+        self._tags = tags
         self._assembler = Assembler(known_tools=frozenset(spec.name for spec in request.tools))
         self._decoder = EventDecoder()
         self._json: list[bytes] = []
@@ -120,7 +122,8 @@ class _Reading:
             self._json.append(read)
             return ()
         try:
-            return self._assembler.feed(self._decoder.feed(read))
+            deltas = self._assembler.feed(self._decoder.feed(read))
+            return self._tags.take(deltas) if self._tags else deltas
         except EventTooLargeError:
             self._assembler.fail(Fault("stream_too_large"))
             return ()
@@ -131,11 +134,14 @@ class _Reading:
     def close(self) -> tuple[Delta, ...]:
         """What the end of the body adds."""
         if self._json:
-            return self._assembler.feed_body(b"".join(self._json))
-        return self._assembler.feed(self._decoder.close())
+            deltas = self._assembler.feed_body(b"".join(self._json))
+        else:
+            deltas = self._assembler.feed(self._decoder.close())
+        return self._tags.take(deltas) + self._tags.close() if self._tags else deltas
 
     def complete(self) -> Completion:
-        return self._assembler.complete()
+        completion = self._assembler.complete()
+        return self._tags.complete(completion) if self._tags else completion
 
     def _begin(self, first: bytes) -> None:
         """No field of an event stream begins with a brace, and no content type is reliable."""

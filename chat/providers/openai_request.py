@@ -48,13 +48,15 @@ _NOT_IN_PLAIN_SCHEMA = frozenset({"$id", "$schema", "additionalProperties", "str
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """How a vendor's requests differ. ``short_call_ids``: exactly nine letters and digits."""
+    """How a vendor differs. ``short_call_ids``: exactly nine letters and digits; ``think_tags``:
+    a model may write its thinking into the answer."""
 
     options: frozenset[Option] = field(
         default_factory=lambda: frozenset[Option]({"stream_options", "tool_choice"})
     )
     short_call_ids: bool = False
     plain_schemas: bool = False
+    think_tags: bool = False
 
 
 def option_named(message: str) -> Option | None:

@@ -200,6 +200,20 @@ async def test_whole_json_answer_is_taken_for_a_stream(mocked, upstream_of):
     assert (last.text, last.fault) == ("Hello", None)
 
 
+@pytest.mark.parametrize("body", ["events", "json"])
+async def test_thinking_in_tags_is_split_where_the_quirk_says_so(mocked, upstream_of, body):
+    client, router = mocked
+    chunks = [delta(content="<think>De"), delta("stop", content="ep</think>Blue")]
+    whole = {"choices": [{"message": {"content": "<think>Deep</think>Blue"}}]}
+    content = sse(*chunks) if body == "events" else json.dumps(whole).encode()
+    router.post(URL).respond(200, content=content)
+    local = OpenAIProvider(upstream_of(client), quirks=Quirks(think_tags=True))
+    deltas, last = await collect(local)
+    assert (last.thinking, last.text) == ("Deep", "Blue")
+    assert deltas[-1] == TextDelta("Blue")
+    assert (await collect(OpenAIProvider(upstream_of(client))))[1].text.startswith("<think>")
+
+
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", ""])
 async def test_event_stream_is_known_by_its_bytes(mocked, upstream_of, content_type):
     client, router = mocked
