@@ -135,6 +135,7 @@ REFUSED: list[tuple[Rule, str, str]] = [
     (conduct.status_writers, "chat/api/a.py", "Run.objects.filter(id=1).update(status='x')"),
     (conduct.status_writers, "chat/api/a.py", "conversation.runs.update(status='x')"),
     (conduct.status_writers, "chat/api/a.py", "Run.objects.create(owner=owner)"),
+    (conduct.status_writers, "chat/api/a.py", "rows.update(status=RunStatus.FINISHED)"),
     (
         conduct.status_writers,
         "chat/runs/a.py",

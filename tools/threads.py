@@ -4,7 +4,7 @@
 and gives the connection back afterwards: however many streams are open, at most 8 connections are
 used. A caller that is cancelled waits for its thread and then re-raises, so that no transaction
 runs on beside its clean-up. Synchronous tools use 16 other threads. Both keep the caller's context
-variables.
+variables. When the process ends, both finish what they are at: statements have time-outs.
 """
 
 from __future__ import annotations

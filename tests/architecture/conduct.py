@@ -167,11 +167,12 @@ def _sets_status(node: ast.AST) -> bool:
             called = dotted(function)
             if called == "Run" or called.endswith((".Run", "Run.objects.create")):
                 return True
+            if called.split(".")[-1] not in WRITES:
+                return False
             is_rows = "Run.objects" in called or "runs" in called.split(".")
-            return (
-                is_rows
-                and any(keyword.arg == "status" for keyword in keywords)
-                and (called.split(".")[-1] in WRITES)
+            return any(
+                keyword.arg == "status" and (is_rows or "RunStatus" in _names(keyword.value))
+                for keyword in keywords
             )
         case ast.Constant(value=str(text)):
             return bool(WRITES_STATUS.search(text))
