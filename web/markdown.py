@@ -154,6 +154,17 @@ class MarkdownStream:
         self._length = 0
         self._shown = ""
         self._whole: list[str] = []
+        self._finished: list[str] = []
+
+    @property
+    def finished(self) -> str:
+        """The HTML of all blocks that can no longer change."""
+        return "".join(self._finished)
+
+    @property
+    def opened(self) -> Block | None:
+        """The block that can still change, as it was last answered, whole."""
+        return Block(self._index, 0, self._shown) if self._shown else None
 
     def feed(self, text: str, *, end: bool = False) -> list[Block]:
         """Take more text. With ``end`` nothing is left open, whatever was held back before."""
@@ -185,6 +196,7 @@ class MarkdownStream:
             written = renderer.renderer.render(tokens[start:stop], renderer.options, {})
             blocks += self._changed(_cleaner.clean(written))
             if final:
+                self._finished.append(self._shown)
                 self._index += 1
                 self._shown = ""
         if end:
@@ -197,6 +209,7 @@ class MarkdownStream:
         if self._index or not self._shown.startswith('<pre class="source"'):
             self._index = 0
             self._shown = ""
+            self._finished = []
         return self._changed(_source("".join(self._whole)))
 
     def _changed(self, written: str) -> list[Block]:

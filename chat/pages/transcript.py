@@ -1,0 +1,196 @@
+"""A conversation as its page shows it: read from rows, in the form that the live stream folds to.
+
+Owns which rows belong to which run and the grouping of the conversation list by day. Everything is
+read within its owner's rows; a stranger's conversation does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+from uuid import UUID
+
+import msgspec
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from chat.events import ErrorOccurred, Notice
+from chat.loop.folding import Folded, FoldedCall, FoldedMessage
+from chat.models import (
+    ACTIVE_STATUSES,
+    Conversation,
+    Message,
+    MessageRole,
+    Run,
+    RunEvent,
+    RunStatus,
+    ToolCall,
+)
+from chat.transcript.history import branch_rows
+from chat.types import StopReason, Touched
+from chat.wire.shown import ShownRun, run_shown
+from web.markdown import render
+
+LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuestion:
+    """What the person wrote, as plain text."""
+
+    id: UUID
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """``active`` is the run that is going on, if any."""
+
+    entries: list[ShownQuestion | ShownRun]
+    active: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    id: UUID
+    title: str
+    active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    name: str
+    conversations: list[Listed]
+
+
+def conversation_get(*, owner: AbstractBaseUser, conversation_id: UUID) -> Conversation:
+    """Raises ``Conversation.DoesNotExist`` for a missing and for a stranger's one."""
+    return Conversation.objects.get(pk=conversation_id, owner_id=owner.pk)
+
+
+def run_get(*, owner: AbstractBaseUser, run_id: UUID) -> Run:
+    """Raises ``Run.DoesNotExist`` for a missing and for a stranger's one."""
+    return Run.objects.get(pk=run_id, owner_id=owner.pk)
+
+
+def conversation_days(*, owner: AbstractBaseUser) -> list[Day]:
+    """The newest conversations under the day of their last change."""
+    active = Run.objects.filter(conversation=OuterRef("pk"), status__in=ACTIVE_STATUSES)
+    rows = (
+        Conversation.objects.filter(owner_id=owner.pk, archived=False, ephemeral=False)
+        .annotate(active=Exists(active))
+        .only("title", "updated")[:LISTED]
+    )
+    today = timezone.localdate()
+    return [
+        Day(name, [Listed(row.id, row.title, bool(row.active)) for row in day])
+        for name, day in groupby(rows, lambda row: _day_name(row.updated.date(), today))
+    ]
+
+
+def _day_name(day: date, today: date) -> str:
+    if day >= today:
+        return "Today"
+    if day == today - timedelta(days=1):
+        return "Yesterday"
+    if day > today - timedelta(days=7):
+        return "The last 7 days"
+    return day.strftime("%B %Y")
+
+
+def transcript(*, conversation: Conversation) -> Transcript:
+    """The branch that is shown; each run stands below the message it answers."""
+    messages = branch_rows(conversation_id=conversation.id, tip_id=conversation.leaf_id)
+    runs = list(Run.objects.filter(conversation=conversation).order_by("created", "id"))
+    notices = _notices(runs)
+    answers: dict[UUID | None, list[Message]] = {}
+    for message in messages:
+        if message.role == MessageRole.ASSISTANT:
+            answers.setdefault(message.run_id, []).append(message)
+    entries: list[ShownQuestion | ShownRun] = []
+    for message in messages:
+        if message.role == MessageRole.USER:
+            entries.append(ShownQuestion(message.id, message.content))
+            entries += [
+                run_from_rows(run, answers.get(run.id, ()), notices.get(run.id, ()))
+                for run in runs
+                if run.message_id == message.id
+            ]
+        elif message.role == MessageRole.ASSISTANT and message.run_id is None:
+            entries.append(_shown(Folded(stop_reason="end_turn"), [message], None))
+    active = next((run.id for run in runs if run.is_active), None)
+    return Transcript(entries, active)
+
+
+def run_from_rows(run: Run, messages: Sequence[Message], notices: Iterable[Notice]) -> ShownRun:
+    """The same that the events of ``run`` fold to, once all of them are committed."""
+    folded = Folded(
+        run_id=run.id,
+        conversation_id=run.conversation_id,
+        model=run.model,
+        provider=run.provider,
+        notices=list(notices),
+        error=_error(run),
+        stop_reason=_stop_reason(run),
+    )
+    return _shown(folded, messages, run.id)
+
+
+def _shown(folded: Folded, messages: Sequence[Message], run_id: UUID | None) -> ShownRun:
+    folded.messages = [_message(message) for message in messages]
+    html = {message.id: render(message.content) for message in messages if message.content}
+    return run_shown(folded, run_id=run_id, html=html)
+
+
+def _message(row: Message) -> FoldedMessage:
+    return FoldedMessage(
+        id=row.id,
+        text=row.content,
+        thinking=row.thinking,
+        finish_reason=row.finish_reason or ("error" if row.stopped else None),  # type: ignore[arg-type]
+        calls=[_call(call) for call in sorted(row.tool_calls.all(), key=lambda c: c.position)],
+    )
+
+
+def _call(row: ToolCall) -> FoldedCall:
+    return FoldedCall(
+        id=row.call_id,
+        name=row.name,
+        arguments=row.arguments or "{}",
+        status=row.status,  # type: ignore[arg-type]
+        result=row.result,
+        is_error=row.is_error,
+        duration_ms=row.extra.get("duration_ms", 0),
+        summary=row.extra.get("summary", ""),
+        touched=tuple(msgspec.convert(row.extra.get("touched", ()), list[Touched])),
+    )
+
+
+def _stop_reason(run: Run) -> StopReason | None:
+    if run.status != RunStatus.FINISHED:
+        return None
+    reason: StopReason = msgspec.convert(run.stop_reason or "end_turn", StopReason)
+    return reason
+
+
+def _error(run: Run) -> ErrorOccurred | None:
+    if not run.error_code:
+        return None
+    return ErrorOccurred(
+        code=run.error_code,
+        message=run.error_message,
+        provider=run.error_provider or None,
+        status=run.error_status,
+        retryable=run.error_retryable,
+    )
+
+
+def _notices(runs: Sequence[Run]) -> dict[UUID, list[Notice]]:
+    rows = RunEvent.objects.filter(run__in=runs, kind=Notice.name).order_by("run", "attempt", "seq")
+    found: dict[UUID, list[Notice]] = {}
+    for row in rows:
+        found.setdefault(row.run_id, []).append(msgspec.convert(row.data, Notice))
+    return found

@@ -1,0 +1,187 @@
+"""The pages' own stream: a run's events as pieces of HTML.
+
+``block`` is one top-level Markdown block of an answer (the message, which block, how much of its
+last version stays, HTML), ``fragment`` a rendered part with the element it replaces or goes into,
+``done`` the end. The first thing sent is always the whole run so far, rendered by the very
+template of a reload: whoever connects, first or again, has nothing twice and misses nothing.
+Targets are made of our own ids: nothing that a model or tool wrote chooses where HTML goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Literal
+from uuid import UUID
+
+from django.template.loader import render_to_string
+from django.utils.html import escape
+
+from chat.events import (
+    Done,
+    ErrorOccurred,
+    Event,
+    LoggedEvent,
+    MessageCompleted,
+    Notice,
+    RunStarted,
+    Snapshot,
+    TextDelta,
+    ThinkingDelta,
+    ToolResult,
+    ToolStarted,
+    ToolUse,
+)
+from chat.loop.folding import Folded, FoldedMessage
+from chat.wire import sse
+from chat.wire.shown import call_shown, message_shown, run_shown
+from web.markdown import Block, MarkdownStream
+
+Frame = tuple[str, dict[str, object]]
+How = Literal["replace", "append", "inner"]
+
+
+class HtmlStream:
+    """Feed it a run's events from the first one; it answers what the page gets."""
+
+    def __init__(self, run_id: UUID) -> None:
+        self._run_id = run_id
+        self._folded = Folded()
+        self._texts: dict[UUID, MarkdownStream] = {}
+        self._whole_due = True
+
+    def encode(self, batch: Iterable[LoggedEvent]) -> bytes:
+        """What one write to the page sends for a batch of events."""
+        events = list(_joined(batch))
+        if not events:
+            return b""
+        frames = [frame for event, _ in events for frame in self._taken(event)]
+        last = events[-1][1]
+        if self._whole_due:
+            frames = list(self._whole())
+            self._whole_due = False
+        if self._folded.stop_reason is not None:
+            frames.append(("done", {"reason": self._folded.stop_reason}))
+        return b"".join(
+            sse.frame(sse.one_line(data), event_id=last, name=name) for name, data in frames
+        )
+
+    def _whole(self) -> Iterator[Frame]:
+        html = {message_id: text.finished for message_id, text in self._texts.items()}
+        run = run_shown(self._folded, run_id=self._run_id, html=html)
+        yield _fragment(f"run-{self._run_id}", "replace", run.html())
+        for message_id, text in self._texts.items():
+            if block := text.opened:
+                yield _block(message_id, block)
+
+    def _taken(self, event: Event) -> Iterator[Frame]:
+        known = {message.id for message in self._folded.messages}
+        self._folded.apply(event)
+        match event:
+            case TextDelta() | ThinkingDelta() | MessageCompleted():
+                message = next(m for m in self._folded.messages if m.id == event.message_id)
+                yield from self._message_frames(event, message, new=message.id not in known)
+            case ToolUse():
+                message = self._folded.messages[-1]
+                calls = message_shown(message, html="").calls
+                yield _rendered(f"m-{message.id}-calls", "inner", "chat/calls.html", calls=calls)
+            case ToolStarted() | ToolResult():
+                yield self._call_frame(event.tool_call_id)
+            case Notice():
+                target = f"run-{self._run_id}-notices"
+                yield _rendered(target, "append", "chat/notice.html", notice=event)
+            case ErrorOccurred() | Done():
+                yield from self._end_frames(event)
+            case RunStarted() | Snapshot() if known or self._folded.messages:
+                self._begin_anew()
+            case _:
+                return
+
+    def _message_frames(
+        self,
+        event: TextDelta | ThinkingDelta | MessageCompleted,
+        message: FoldedMessage,
+        *,
+        new: bool,
+    ) -> Iterator[Frame]:
+        stream = self._texts.setdefault(message.id, MarkdownStream())
+        if new:
+            shown = message_shown(message, html="")
+            target = f"run-{self._run_id}-messages"
+            yield _rendered(target, "append", "chat/message.html", message=shown)
+        match event:
+            case ThinkingDelta(text=text) if not new and message.thinking != text:
+                yield _fragment(f"m-{message.id}-thought", "append", escape(text))
+            case ThinkingDelta() if not new:
+                yield _thinking(message)
+            case TextDelta(text=text):
+                if message.thinking and message.text == text:
+                    yield _thinking(message)
+                for block in stream.feed(text):
+                    yield _block(message.id, block)
+            case MessageCompleted():
+                if message.thinking and not message.text:
+                    yield _thinking(message)
+                for block in stream.feed("", end=True):
+                    yield _block(message.id, block)
+
+    def _call_frame(self, call_id: str) -> Frame:
+        message, position = next(
+            (message, position)
+            for message in reversed(self._folded.messages)
+            for position, call in enumerate(message.calls)
+            if call.id == call_id
+        )
+        shown = call_shown(message.calls[position], message_id=message.id, position=position)
+        return _rendered(shown.id, "replace", "chat/call.html", call=shown)
+
+    def _end_frames(self, event: ErrorOccurred | Done) -> Iterator[Frame]:
+        if isinstance(event, Done):
+            for message_id, stream in self._texts.items():
+                for block in stream.feed("", end=True):
+                    yield _block(message_id, block)
+        run = run_shown(self._folded, run_id=self._run_id, html={})
+        yield _rendered(f"run-{self._run_id}-end", "inner", "chat/end.html", run=run)
+
+    def _begin_anew(self) -> None:
+        """What a page has seen of unfinished texts no longer holds: it is told the whole again."""
+        self._whole_due = True
+        self._texts = {}
+        for message in self._folded.messages:
+            self._texts[message.id] = MarkdownStream()
+            self._texts[message.id].feed(message.text, end=message.finish_reason is not None)
+
+
+def _joined(batch: Iterable[LoggedEvent]) -> Iterator[tuple[Event, str]]:
+    """The events with their ids, neighbouring deltas of one message as one: a replay has many."""
+    for delta, group in groupby(batch, key=lambda logged: _delta_key(logged.event)):
+        items = list(group)
+        if delta is None:
+            yield from ((item.event, item.id) for item in items)
+        else:
+            kind, message_id = delta
+            text = "".join(getattr(item.event, "text", "") for item in items)
+            yield kind(message_id=message_id, text=text), items[-1].id
+
+
+def _delta_key(event: Event) -> tuple[type[TextDelta | ThinkingDelta], UUID] | None:
+    return (type(event), event.message_id) if isinstance(event, TextDelta | ThinkingDelta) else None
+
+
+def _thinking(message: FoldedMessage) -> Frame:
+    shown = message_shown(message, html="")
+    return _rendered(f"m-{message.id}-thinking", "inner", "chat/thinking.html", message=shown)
+
+
+def _block(message_id: UUID, block: Block) -> Frame:
+    data = {"target": f"m-{message_id}-text", "index": block.index, "keep": block.keep}
+    return "block", {**data, "html": block.html}
+
+
+def _rendered(target: str, how: How, template: str, **context: object) -> Frame:
+    return _fragment(target, how, render_to_string(template, context))
+
+
+def _fragment(target: str, how: How, html: str) -> Frame:
+    # The encoder takes plain strings alone, and templates give safe ones.
+    return "fragment", {"target": target, "how": how, "html": "".join([html])}

@@ -1,0 +1,179 @@
+"""What a page shows of a run: the values of the templates that live pages and reloads share.
+
+A run is shown from its fold, whether that was folded from events or read from rows. Owns wording
+and shortening of what a tool call says about itself; what the HTML looks like is the templates'.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.events import ErrorOccurred, Notice
+from chat.loop.folding import Folded, FoldedCall, FoldedMessage
+from chat.types import StopReason, Touched
+
+SHOWN_CHARACTERS = 16_000
+SUBJECT_CHARACTERS = 60
+
+#: Where a touched thing is found, by its kind.
+PAGES = {"note": "notes:note"}
+
+STATES = {
+    "pending": "waiting",
+    "awaiting_approval": "waiting",
+    "running": "running",
+    "done": "done",
+}
+
+ENDS: dict[StopReason, str] = {
+    "stopped": "You stopped this answer.",
+    "max_iterations": "Stopped here: this answer used all the model calls it may make.",
+    "deadline": "Stopped here: this answer took longer than it may.",
+    "budget": "Stopped here: the budget is used up.",
+    "denied": "Stopped here: a tool call was denied.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """One line of tool activity. ``id`` is made of our own ids, never of the model's."""
+
+    id: str
+    name: str
+    subject: str
+    state: str
+    summary: str
+    duration: str
+    arguments: str
+    result: str
+    is_error: bool
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """``html`` is rendered Markdown; ``is_thinking`` while nothing but thinking has come."""
+
+    id: UUID
+    html: SafeString
+    thinking: str
+    is_thinking: bool
+    calls: tuple[ShownCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """``end`` says why a run ended that did not simply finish; ``id`` is None in old imports."""
+
+    id: UUID | None
+    active: bool
+    messages: tuple[ShownMessage, ...]
+    notices: tuple[Notice, ...]
+    error: ErrorOccurred | None
+    end: str
+
+    def html(self) -> str:
+        return render_to_string("chat/run.html", {"run": self})
+
+
+def run_shown(folded: Folded, *, run_id: UUID | None, html: Mapping[UUID, str]) -> ShownRun:
+    """``html`` holds the rendered text of each message; what is missing is still to come."""
+    reason = folded.stop_reason
+    return ShownRun(
+        id=run_id,
+        active=reason is None,
+        messages=tuple(
+            message_shown(message, html=html.get(message.id, "")) for message in folded.messages
+        ),
+        notices=tuple(folded.notices),
+        error=folded.error if reason in (None, "error") else None,
+        end=ENDS.get(reason, "") if reason else "",
+    )
+
+
+def message_shown(message: FoldedMessage, *, html: str) -> ShownMessage:
+    return ShownMessage(
+        id=message.id,
+        html=mark_safe(html),  # noqa: S308
+        thinking=message.thinking,
+        is_thinking=not message.text and message.finish_reason is None,
+        calls=tuple(
+            call_shown(call, message_id=message.id, position=position)
+            for position, call in enumerate(message.calls)
+        ),
+    )
+
+
+def call_shown(call: FoldedCall, *, message_id: UUID, position: int) -> ShownCall:
+    arguments = _parsed(call.arguments)
+    return ShownCall(
+        id=f"call-{message_id}-{position}",
+        name=call.name,
+        subject=_subject(arguments),
+        state=STATES.get(call.status, "error"),
+        summary=call.summary or ("" if call.status in STATES else call.status),
+        duration=_duration(call.duration_ms),
+        arguments=_pretty(call.arguments, arguments),
+        result=_pretty(call.result, _parsed(call.result)),
+        is_error=call.is_error,
+        links=tuple(link for thing in call.touched if (link := _link(thing))),
+    )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _pretty(text: str, parsed: Any) -> str:
+    """JSON indented, anything else as it is, neither longer than a person reads."""
+    shown = json.dumps(parsed, indent=2, ensure_ascii=False) if parsed is not None else text
+    if len(shown) <= SHOWN_CHARACTERS:
+        return shown
+    return f"{shown[:SHOWN_CHARACTERS]}\n… {len(shown) - SHOWN_CHARACTERS} more characters"
+
+
+def _subject(arguments: Any) -> str:
+    """What a call is about in a few words: its first text that is not an id."""
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    for value in values:
+        if isinstance(value, str) and value.strip() and not _is_uuid(value):
+            text = " ".join(value[: SUBJECT_CHARACTERS * 4].split())
+            cut = len(text) > SUBJECT_CHARACTERS
+            return f"{text[: SUBJECT_CHARACTERS - 1]}…" if cut else text
+    return ""
+
+
+def _duration(milliseconds: int) -> str:
+    if milliseconds <= 0:
+        return ""
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"
+
+
+def _link(thing: Touched) -> Link | None:
+    if thing.kind not in PAGES or not _is_uuid(thing.id):
+        return None
+    return Link(reverse(PAGES[thing.kind], args=[UUID(thing.id)]), thing.title or "Untitled")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
