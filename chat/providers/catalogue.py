@@ -11,7 +11,9 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -55,22 +57,32 @@ class ProviderRow:
         url = getattr(settings, self.url_variable, "") if self.url_variable else ""
         if not key and not url:
             return None
+        label = "OpenAI-compatible server" if url and self.default_url else self.label
         url = (url or self.default_url).rstrip("/")
         if self.local and not url.partition("://")[2].partition("/")[2]:
             url += "/v1"  # Their own tools name the server without it.
         return Endpoint(
             name=self.name,
-            label=self.label,
+            label=label,
             base_url=url,
             key=key,
             key_variable=self.key_variable,
             url_variable=self.url_variable,
-            local=self.local,
+            local=self.local or _is_near(url),
         )
 
     @property
     def variables(self) -> str:
         return " or ".join(filter(None, (self.key_variable, self.url_variable)))
+
+
+def _is_near(url: str) -> bool:
+    """Whether a server stands in the house, where a model may first have to be loaded."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan", ".localhost"))
 
 
 def _options(*replayed: Option) -> frozenset[Option]:
@@ -211,16 +223,19 @@ class Catalogue:
         try:
             models = await self._listed(endpoint)
         except ProviderError as error:
-            if error.fault.status not in (404, 405) and error.fault.type != "not_an_api":
+            if not _keeps_no_list(error) and error.fault.type != "not_an_api":
                 raise
             models = ()
         return models[0].model if models else ANY_MODEL
 
     async def _listed_or_problem(self, endpoint: Endpoint) -> tuple[ModelInfo, ...] | ChatError:
         try:
-            return await self._listed(endpoint)
-        except ChatError as error:
-            return error
+            models = await self._listed(endpoint)
+        except ProviderError as error:
+            if not _keeps_no_list(error):
+                return error
+            models = ()
+        return models or (ModelInfo(endpoint.name, endpoint.label, ANY_MODEL),)
 
     async def _listed(self, endpoint: Endpoint) -> tuple[ModelInfo, ...]:
         known = self._lists.get(endpoint)
@@ -249,6 +264,10 @@ class Catalogue:
                 "speaks OpenAI's API, and start Notewire again."
             )
         return self._demo
+
+
+def _keeps_no_list(error: ProviderError) -> bool:
+    return error.fault.status in (404, 405) and error.fault.type != "not_an_api"
 
 
 def _models_in(answer: Any, endpoint: Endpoint) -> tuple[ModelInfo, ...]:

@@ -36,6 +36,9 @@ _ERROR_BODY_LIMIT = 64 * 1024
 _JSON_BODY_LIMIT = 16 * 1024 * 1024
 _DRAIN_SECONDS = 0.5
 
+#: What the network can raise; some of aiohttp's own pass through its transport unchanged.
+_NETWORK = (httpx.TransportError, httpx.DecodingError, aiohttp.ClientError, OSError)
+
 Client: TypeAlias = httpx.AsyncClient
 Pause: TypeAlias = Callable[[float], Awaitable[None]]
 
@@ -103,7 +106,7 @@ class Answer:
         try:
             async for read in reads:
                 yield read
-        except (httpx.TransportError, httpx.DecodingError) as error:
+        except _NETWORK as error:
             raise BrokenAnswerError(self._upstream.fault_of_break(error)) from error
 
 
@@ -139,7 +142,7 @@ class Upstream:
         except TimeoutError as error:
             fault = Fault("timeout", f"{self._place()} did not answer in time.", retryable=True)
             raise self._failed(fault) from error
-        except httpx.TransportError as error:
+        except _NETWORK as error:
             raise self._failed(self.fault_of_break(error)) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._failed(self._no_api("something that is not JSON")) from error
@@ -160,7 +163,7 @@ class Upstream:
         for attempt in range(retries + 1):
             try:
                 response = await self._send(method, path, body)
-            except httpx.TransportError as error:
+            except _NETWORK as error:
                 fault = self._fault_of_connection(error)
                 wait = None if isinstance(error, httpx.ReadTimeout) else _backoff(attempt)
             except httpx.InvalidURL as error:
@@ -195,7 +198,7 @@ class Upstream:
         try:
             async with asyncio.timeout(5):
                 body = await _read_at_most(response, _ERROR_BODY_LIMIT)
-        except (TimeoutError, httpx.TransportError):
+        except _NETWORK:
             body = b""
         finally:
             await response.aclose()
@@ -210,7 +213,7 @@ class Upstream:
         text = f"{self.endpoint.base_url} answered with {what}: this URL is not an API.{hint}"
         return Fault("not_an_api", text, status=status)
 
-    def _fault_of_connection(self, error: httpx.TransportError) -> Fault:
+    def _fault_of_connection(self, error: Exception) -> Fault:
         """The aiohttp transport reports nearly all as a time-out; the cause tells them apart."""
         cause = error.__cause__
         place = self._place()
@@ -218,7 +221,7 @@ class Upstream:
             case aiohttp.ClientConnectorDNSError():
                 kind, text = "name_unknown", f"The name of {place} cannot be found."
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientSSLError():
-                kind, text = "tls_failed", f"{place} cannot be trusted: its certificate is wrong."
+                kind, text = "tls_failed", f"{place} offers no connection that can be trusted."
             case aiohttp.ClientConnectorError():
                 kind = "connection_refused"
                 text = f"Nothing answers at {place}. Is it running?"

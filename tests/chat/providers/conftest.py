@@ -55,7 +55,7 @@ def vendor_server():
                     await asyncio.gather(hangup, return_exceptions=True)
                     if work.result() == "close":
                         break
-            except (asyncio.IncompleteReadError, ConnectionError):
+            except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
                 pass
             finally:
                 writer.close()

@@ -73,6 +73,23 @@ def test_address_of_a_provider(environment, variables, url):
     assert endpoint.local == (endpoint.name != "openai")
 
 
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://192.168.1.7:8000/v1", True),
+        ("http://[::1]/v1", True),
+        ("http://vllm:8000/v1", True),
+        ("http://gpu.lan/v1", True),
+        ("https://api.example.com/v1", False),
+        ("https://8.8.8.8/v1", False),
+    ],
+)
+def test_server_in_the_house_is_given_more_time(environment, url, local):
+    environment(OPENAI_BASE_URL=url)
+    assert configured()[0].local is local
+
+
 async def test_demo_answers_where_nothing_is_configured(catalogue):
     chosen = await catalogue.resolve()
     assert isinstance(chosen.provider, DemoProvider)

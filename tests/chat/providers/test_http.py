@@ -199,6 +199,27 @@ async def test_address_that_is_none_is_told(client, upstream_of, url):
     assert (await failure(upstream_of(client, url))).fault.status is None
 
 
+async def test_server_that_speaks_no_http_is_told(client, upstream_of, vendor_server, pauses):
+    async def script(send):
+        await send(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+        return "close"
+
+    async with vendor_server(script) as vendor:
+        error = await failure(upstream_of(client, vendor.url))
+    assert (error.fault.type, len(pauses)) == ("connection_failed", 2)
+
+
+async def test_server_without_tls_is_told(client, upstream_of):
+    async def refuse(reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        error = await failure(upstream_of(client, f"https://127.0.0.1:{port}/v1"))
+    assert error.fault.type == "tls_failed"
+
+
 async def test_connection_closed_before_the_answer_is_tried_again(
     client, upstream_of, vendor_server, pauses
 ):
