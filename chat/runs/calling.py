@@ -5,7 +5,7 @@ Owns the context a tool runs in and the policy of a run; dispatch and its safety
 
 from __future__ import annotations
 
-import time
+import math
 
 from chat.runs.lifecycle import Begun
 from chat.types import CallOutcome, ToolCall
@@ -13,8 +13,6 @@ from tools.definitions import ToolContext, ToolSpec
 from tools.invocation import invoke
 from tools.policy import operator_policy
 from tools.registry import registry
-
-CALL_SECONDS = 30.0
 
 
 def is_repeatable(name: str) -> bool:
@@ -38,7 +36,8 @@ class Caller:
             arguments=call.arguments,
             context=ToolContext(
                 user_id=self._begun.owner_id,
-                deadline=time.monotonic() + CALL_SECONDS,
+                # Each tool has a deadline of its own; the run's is the executor's.
+                deadline=math.inf,
                 conversation_id=self._begun.conversation_id,
                 message_id=self._begun.message_id,
                 run_id=self._begun.run_id,
