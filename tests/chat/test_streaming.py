@@ -182,10 +182,26 @@ def test_client_that_leaves_detaches_and_the_run_goes_on(caller, gated):
                 while (await client.get(path)).json()["status"] != "finished":
                     pass
             events = await client.get(f"{path}events/")
-            return events.text
+            return str(events.text)
 
     assert '"reason":"end_turn"' in asyncio.run(play())
     assert Message.objects.get(role="assistant").content == "Once upon a time"
+
+
+def test_second_message_is_refused_while_the_first_is_answered(caller, gated):
+    async def play() -> tuple[httpx.Response, str]:
+        async with caller.client() as client:
+            response = await ask(client)
+            await read_until(response, b"Once ")
+            where = f"/api/conversations/{response.headers['X-Conversation-Id']}/completions/"
+            busy = await client.post(where, json={"content": "And?"})
+            gated.release()
+            return busy, str(response.headers["X-Run-Id"])
+
+    busy, run_id = asyncio.run(play())
+    assert busy.status_code == 409
+    assert busy.json()["error"]["code"] == "conversation_busy"
+    assert busy.json()["error"]["run"] == run_id
 
 
 def test_client_that_reacts_to_done_never_meets_busy(caller, gated):
@@ -195,19 +211,12 @@ def test_client_that_reacts_to_done_never_meets_busy(caller, gated):
             await read_until(response, b"Once ")
             gated.release()
             where = f"/api/conversations/{response.headers['X-Conversation-Id']}/completions/"
-            async with caller.client() as other:
-                busy_or_not = await ask(other, "next", where)
-                await busy_or_not.aclose()
-            for _ in range(5):
+            run = f"/api/runs/{response.headers['X-Run-Id']}/events/"
+            assert "event: done" in (await client.get(run)).text
+            for _ in range(10):
                 answer = await ask(client, "again", where)
-                if answer.status_code == 409:
-                    body = json.loads(await answer.aread())
-                    events = await client.get(f"/api/runs/{body['error']['run']}/events/")
-                    assert "event: done" in events.text
-                    answer = await ask(client, "again", where)
                 assert answer.status_code == 200
-                seen = await read_until(answer, b"event: done")
-                assert b"end_turn" in seen
+                assert b"end_turn" in await read_until(answer, b"event: done")
 
     asyncio.run(play())
     assert set(Run.objects.values_list("status", flat=True)) == {"finished"}
