@@ -8,7 +8,6 @@ SIGINT: the server itself waits for open streams before it tells the lifespan an
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import threading
@@ -19,8 +18,6 @@ from typing import Any
 import django
 from django.conf import settings
 from django.utils.module_loading import import_string
-
-logger = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
 BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
@@ -34,7 +31,7 @@ class Application:
         self._handler = import_string("web.handler.StreamHandler")()
         self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS)
         self._runtime: Any = None
-        self._drained: asyncio.Task[None] | None = None
+        self._draining = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -43,19 +40,18 @@ class Application:
             await self._edge(scope, receive, send)
 
     def drain(self) -> None:
-        """Stop taking runs and end the streams. Called on the event loop; harmless twice."""
-        if self._drained is None:
-            self._drained = asyncio.get_running_loop().create_task(self._drain())
+        """Stop taking runs; streams end with them, or at last after ``DRAIN_SECONDS``.
 
-    async def _drain(self) -> None:
-        try:
-            if self._runtime is not None:
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await self._runtime.drain()
-        except TimeoutError:
-            logger.warning("Runs did not come to rest within %s s.", DRAIN_SECONDS)
-        finally:
+        Called on the event loop; harmless twice.
+        """
+        if self._draining:
+            return
+        self._draining = True
+        if self._runtime is None:
             self._handler.end_streams()
+        else:
+            self._runtime.drain()
+            asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._handler.end_streams)
 
     async def _live(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
@@ -70,8 +66,6 @@ class Application:
             await send({"type": "lifespan.startup.complete"})
             await receive()
             self.drain()
-            if self._drained is not None:
-                await self._drained
         await send({"type": "lifespan.shutdown.complete"})
 
 

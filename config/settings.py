@@ -6,14 +6,29 @@ from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
 
-from config import embedded_postgres, env
+from config import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 TESTING = "pytest" in sys.modules
+CHECKING_TYPES = "mypy" in sys.modules
 
-SECRET_KEY = "development"  # noqa: S105
+SECRET_KEY = env.SECRET_KEY
 DEBUG = False
-ALLOWED_HOSTS = ["*"]
+
+# The address that people use says whom to trust. Without it: this machine alone, on any port.
+NOTEWIRE_URL = env.NOTEWIRE_URL and f"{env.NOTEWIRE_URL.scheme}://{env.NOTEWIRE_URL.netloc}"
+ALLOWED_HOSTS = ["localhost", ".localhost", "127.0.0.1", "[::1]"]
+if env.HOST not in ("0.0.0.0", "::", ""):  # noqa: S104
+    ALLOWED_HOSTS.append(env.HOST)
+if env.NOTEWIRE_URL and NOTEWIRE_URL:
+    ALLOWED_HOSTS.append(str(env.NOTEWIRE_URL.hostname))
+    CSRF_TRUSTED_ORIGINS = [NOTEWIRE_URL]
+    if env.NOTEWIRE_URL.scheme == "https":
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+        SECURE_HSTS_SECONDS = 365 * 24 * 3600
+        SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
 
 INSTALLED_APPS = [
     "config",
@@ -38,6 +53,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
     "web.middleware.private",
     "web.middleware.checked_address",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -81,15 +97,27 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": embedded_postgres.database(
-        env.HOME / ("postgres-test" if TESTING else "postgres"), durable=not TESTING
-    )
-    | {
-        "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 12, "timeout": 30}},
-    }
+
+def _database() -> dict[str, Any]:
+    if env.DATABASE_URL is not None:
+        return env.DATABASE_URL
+    if CHECKING_TYPES:  # mypy's plugin loads this module, and needs no server
+        return {"ENGINE": "django.db.backends.postgresql", "NAME": "postgres"}
+    try:
+        from config import embedded_postgres
+
+        name = "postgres-test" if TESTING else "postgres"
+        return embedded_postgres.database(env.NOTEWIRE_HOME / name, durable=not TESTING)
+    except ImportError:
+        env.stop("PostgreSQL comes for Unix alone: set DATABASE_URL.")
+    except embedded_postgres.EmbeddedPostgresError as error:
+        env.stop(error)
+
+
+DATABASES = {"default": _database()}
+DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
+DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
+    "pool": {"min_size": 1, "max_size": 12, "timeout": 10}
 }
 
 AUTH_USER_MODEL = "accounts.User"
@@ -150,13 +178,59 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+
 STATIC_URL = "static/"
+STATIC_ROOT = env.NOTEWIRE_HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+}
+SERVESTATIC_ALLOW_ALL_ORIGINS = False
+if TESTING:  # straight from where they are, so that nothing need be collected
+    STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+    SERVESTATIC_USE_FINDERS = True
+    SERVESTATIC_USE_STATIC_ROOT = False
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.NOTEWIRE_LOG_LEVEL},
+    "loggers": {
+        "django": {"level": env.NOTEWIRE_LOG_LEVEL},
+        # What they say at INFO is of use to their authors: one line per request, job and listener.
+        **{
+            name: {"level": "DEBUG" if env.NOTEWIRE_LOG_LEVEL == "DEBUG" else "WARNING"}
+            for name in ("httpx", "procrastinate", "psycopg", "uvicorn", "asyncio")
+        },
+    },
+}
 
 PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs"]
 
 # Made by the lifespan of the ASGI application: an async context manager with `drain()`.
 NOTEWIRE_RUNTIME: str | None = "chat.runs.runtime.Runtime"
-NOTEWIRE_WORKER = True
-NOTEWIRE_GATHER_MS = 40
-NOTEWIRE_HISTORY_BYTES = 200 * 1024
+NOTEWIRE_WORKER = env.NOTEWIRE_WORKER
+NOTEWIRE_METRICS_TOKEN = env.NOTEWIRE_METRICS_TOKEN
+NOTEWIRE_DEFAULT_MODEL = env.NOTEWIRE_DEFAULT_MODEL
+NOTEWIRE_DEMO = env.NOTEWIRE_DEMO
+NOTEWIRE_TOOL_POLICY = env.NOTEWIRE_TOOL_POLICY
+NOTEWIRE_HISTORY_BYTES = env.NOTEWIRE_HISTORY_BYTES
+NOTEWIRE_GATHER_MS = env.NOTEWIRE_GATHER_MS
+
+OPENAI_API_KEY = env.OPENAI_API_KEY
+OPENAI_BASE_URL = env.OPENAI_BASE_URL
+ANTHROPIC_API_KEY = env.ANTHROPIC_API_KEY
+ANTHROPIC_BASE_URL = env.ANTHROPIC_BASE_URL
+OPENROUTER_API_KEY = env.OPENROUTER_API_KEY
+VENICE_API_KEY = env.VENICE_API_KEY
+GROQ_API_KEY = env.GROQ_API_KEY
+MISTRAL_API_KEY = env.MISTRAL_API_KEY
+DEEPSEEK_API_KEY = env.DEEPSEEK_API_KEY
+GEMINI_API_KEY = env.GEMINI_API_KEY
+OLLAMA_BASE_URL = env.OLLAMA_BASE_URL
+LMSTUDIO_BASE_URL = env.LMSTUDIO_BASE_URL
+LLAMACPP_BASE_URL = env.LLAMACPP_BASE_URL

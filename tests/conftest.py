@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import hypothesis
 import pytest
 import uvicorn
-from django.conf import settings as django_settings
 from django.contrib.auth import get_user_model
 from django.db import connection, connections
 from django.test import Client
@@ -87,9 +86,8 @@ class Server:
 
 
 @pytest.fixture
-def server(transactional_db, settings) -> Iterator[Server]:
+def server(transactional_db) -> Iterator[Server]:
     """The real server on a free loopback port, with lifespan and committed rows."""
-    settings.ALLOWED_HOSTS = ["127.0.0.1"]
     running = _Running()
     running.start()
     try:
@@ -162,8 +160,3 @@ def _finish_units() -> None:
         executor.shutdown(wait=True)
     threads._units = ThreadPoolExecutor(8, thread_name_prefix="unit")
     threads._tools = ThreadPoolExecutor(16, thread_name_prefix="tool")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _fast_passwords():
-    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
