@@ -8,16 +8,20 @@ SIGINT: the server itself waits for open streams before it tells the lifespan an
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import django
 from django.conf import settings
 from django.utils.module_loading import import_string
+
+from config.health import Health
 
 MIB = 1024 * 1024
 BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
@@ -30,13 +34,14 @@ class Application:
     def __init__(self) -> None:
         self._handler = import_string("web.handler.StreamHandler")()
         self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS)
+        self._health = Health()
         self._runtime: Any = None
         self._draining = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._live(scope, receive, send)
-        elif scope["type"] == "http":
+        elif scope["type"] == "http" and not await self._health(scope, send):
             await self._edge(scope, receive, send)
 
     def drain(self) -> None:
@@ -63,10 +68,20 @@ class Application:
                 )
             scope["state"]["runtime"] = self._runtime
             stack.enter_context(_at_first_signal(self.drain))
+            _follow_parent()
             await send({"type": "lifespan.startup.complete"})
             await receive()
             self.drain()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _follow_parent() -> None:
+    """One of several processes stops when the one that supervises them is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        stop = partial(os.kill, os.getpid(), signal.SIGTERM)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(parent.sentinel, lambda: (loop.remove_reader(parent.sentinel), stop()))
 
 
 @contextmanager
