@@ -8,6 +8,7 @@ SIGINT: the server itself waits for open streams before it tells the lifespan an
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
@@ -23,6 +24,8 @@ from django.utils.module_loading import import_string
 
 from config.health import Health
 
+logger = logging.getLogger(__name__)
+
 MIB = 1024 * 1024
 BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
 DRAIN_SECONDS = 7  # runs get 5 s of it; the server cancels what is still open after 10 s
@@ -36,7 +39,7 @@ class Application:
         self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS)
         self._health = Health()
         self._runtime: Any = None
-        self._draining = False
+        self._draining: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -45,18 +48,19 @@ class Application:
             await self._edge(scope, receive, send)
 
     def drain(self) -> None:
-        """Stop taking runs; streams end with them, or at last after ``DRAIN_SECONDS``.
+        """Stop taking runs and end the streams. Called on the event loop; harmless twice."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._drain())
 
-        Called on the event loop; harmless twice.
-        """
-        if self._draining:
-            return
-        self._draining = True
-        if self._runtime is None:
+    async def _drain(self) -> None:
+        try:
+            if self._runtime is not None:
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    await self._runtime.drain()
+        except TimeoutError:
+            logger.warning("Runs did not come to rest within %s s.", DRAIN_SECONDS)
+        finally:
             self._handler.end_streams()
-        else:
-            self._runtime.drain()
-            asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._handler.end_streams)
 
     async def _live(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
@@ -72,6 +76,8 @@ class Application:
             await send({"type": "lifespan.startup.complete"})
             await receive()
             self.drain()
+            if self._draining is not None:
+                await self._draining
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -160,7 +160,8 @@ def _start(data: Path, account: _Account, *, durable: bool) -> Path:
         values |= {"listen_addresses": "", "port": "5432", "unix_socket_directories": str(sockets)}
         options = " ".join(f"-c {name}='{value}'" for name, value in values.items())
         command = ["start", "-w", "-t", f"{START_SECONDS}", "-D", str(data), "-o", options]
-        _run(account, "pg_ctl", *command, "-l", str(data / "server.log"))
+        log = data / "server.log"
+        _run(account, "pg_ctl", *command, "-l", str(log), explain=log)
     return sockets
 
 
@@ -223,7 +224,13 @@ def _leave(data: Path, account: _Account, users: TextIO, owner: int) -> None:
         _run(account, "pg_ctl", *command, check=False)
 
 
-def _run(account: _Account, program: str, *arguments: str, check: bool = True) -> int:
+def _run(
+    account: _Account,
+    program: str,
+    *arguments: str,
+    check: bool = True,
+    explain: Path | None = None,
+) -> int:
     other: dict[str, Any] = {}
     if account.name:
         other = {"user": account.uid, "group": account.gid, "extra_groups": ()}
@@ -241,5 +248,8 @@ def _run(account: _Account, program: str, *arguments: str, check: bool = True) -
         if check and done.returncode:
             output.seek(0)
             said = output.read().decode(errors="replace").strip()
+            if explain is not None and explain.exists():
+                lines = explain.read_text(errors="replace").splitlines()[-8:]
+                said += f"\nThe last lines of {explain}:\n" + "\n".join(lines)
             raise EmbeddedPostgresError(f"PostgreSQL's {program} failed:\n{said}")
         return done.returncode
