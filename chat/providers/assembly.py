@@ -86,10 +86,6 @@ class Assembler:
         self._reasoning_details: list[dict[str, Any]] = []
         self._extra_content: dict[str, Any] = {}
 
-    @property
-    def has_finish_reason(self) -> bool:
-        return self._finish is not None
-
     def feed(self, events: Iterable[ServerEvent]) -> tuple[Delta, ...]:
         """What the events of one upstream read add; neighbours of a kind are one delta."""
         deltas: list[Delta] = []
@@ -184,15 +180,12 @@ class Assembler:
             self._calls.take(message.tool_calls)
 
     def _take_content(self, content: Any, deltas: list[Delta]) -> None:
-        if isinstance(content, str):
-            self._say(content, deltas)
-            return
-        for block in content if isinstance(content, list) else ():
-            if not isinstance(block, dict):
-                continue
-            if block.get("type") == "thinking":
+        for block in content if isinstance(content, list) else (content,):
+            if isinstance(block, str):
+                self._say(block, deltas)
+            elif isinstance(block, dict) and block.get("type") == "thinking":
                 self._think(_block_text(block.get("thinking")), deltas)
-            else:
+            elif isinstance(block, dict):
                 self._say(_block_text(block.get("text")), deltas)
 
     def _say(self, text: str, deltas: list[Delta]) -> None:

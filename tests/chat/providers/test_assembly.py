@@ -215,6 +215,31 @@ def test_data_that_cannot_be_read_is_an_error(data):
     assert (completion.text, completion.fault) == ("x", Fault("stream_malformed"))
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"content": [None, {"type": "text"}, {"type": "thinking", "thinking": [1]}]},
+        {"content": 3, "reasoning": 3, "refusal": [], "reasoning_content": {}},
+        {"reasoning_details": "x", "extra_content": [1]},
+        {"reasoning_details": [None, 1]},
+    ],
+)
+def test_field_of_an_unknown_type_is_skipped(fields):
+    assert complete(delta(**fields), delta("stop", content="y")) == Completion(
+        text="y", raw_finish_reason="stop"
+    )
+
+
+def test_content_may_be_a_list_of_texts():
+    content = ["a", {"type": "text", "text": "b"}, {"text": [{"text": "c"}]}]
+    assert complete(delta("stop", content=content)).text == "abc"
+
+
+def test_extra_content_of_a_message_is_kept():
+    completion = complete(delta("stop", content="x", extra_content={"google": 1}))
+    assert completion.details == {"extra_content": {"google": 1}}
+
+
 def test_invalid_utf8_is_an_error():
     body = b'data: {"choices":[{"delta":{"content":"\xff\xfe"}}]}\n\n'
     assert play([body])[1].fault == Fault("stream_malformed")

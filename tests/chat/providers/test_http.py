@@ -194,7 +194,9 @@ async def test_unknown_name_is_worded(client, upstream_of, monkeypatch):
     assert str(error) == "The name of Vendor (nowhere.invalid) cannot be found."
 
 
-@pytest.mark.parametrize("url", ["ftp://vendor.test", "http://", "http://[", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["ftp://vendor.test", "http://", "http://[", "http://a.test:x", "nonsense"]
+)
 async def test_address_that_is_none_is_told(client, upstream_of, url):
     assert (await failure(upstream_of(client, url))).fault.status is None
 
@@ -287,3 +289,41 @@ async def test_environment_sets_no_proxy(monkeypatch, upstream_of, vendor_server
 
     async with vendor_server(script) as vendor, build_client() as client:
         assert await read(upstream_of(client, vendor.url)) == b"ok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"", "timeout"),
+        (SSE + b"Content-Length: 9\r\n\r\n{", "timeout"),
+        (b"close" + SSE + b"Content-Length: 9\r\n\r\n{", "connection_lost"),
+    ],
+)
+async def test_list_that_does_not_come_is_a_failure(
+    client, upstream_of, vendor_server, answer, kind
+):
+    async def script(send):
+        await send(answer.removeprefix(b"close"))
+        if answer.startswith(b"close"):
+            return "close"
+        await asyncio.Event().wait()
+
+    async with vendor_server(script) as vendor:
+        with pytest.raises(ProviderError) as caught:
+            await upstream_of(client, vendor.url).get_json("/models", patience=0.2)
+    assert caught.value.fault.type == kind
+
+
+async def test_error_that_breaks_off_is_told_by_its_status(client, upstream_of, vendor_server):
+    async def script(send):
+        await send(b"HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{")
+        return "close"
+
+    async with vendor_server(script) as vendor:
+        assert (await failure(upstream_of(client, vendor.url))).fault.status == 400
+
+
+async def test_error_without_an_end_is_read_only_so_far(mocked, upstream_of):
+    client, router = mocked
+    router.post(URL).respond(400, content=b" " * 2_000_000)
+    assert (await failure(upstream_of(client))).fault.message is None

@@ -11,6 +11,7 @@ from chat.exceptions import ProviderError
 from chat.providers import openai as openai_module
 from chat.providers.openai import OpenAIProvider
 from chat.providers.openai_request import Quirks, body_of
+from chat.providers.sse import MAX_EVENT_BYTES
 from chat.types import (
     AssistantMessage,
     Completion,
@@ -259,6 +260,14 @@ async def test_answer_without_an_end_is_stopped(mocked, upstream_of, monkeypatch
     router.post(URL).respond(200, content=sse(delta(content="x" * 2000)))
     _, last = await collect(OpenAIProvider(upstream_of(client)))
     assert last.fault == Fault("stream_too_large", "Vendor sent more than an answer may hold.")
+
+
+async def test_event_without_an_end_is_a_fault(mocked, upstream_of):
+    client, router = mocked
+    router.post(URL).respond(200, content=b"data: " + b"x" * (MAX_EVENT_BYTES + 1))
+    _, last = await collect(OpenAIProvider(upstream_of(client)))
+    assert last.fault is not None
+    assert last.fault.type == "stream_too_large"
 
 
 async def test_refused_option_is_left_out_and_remembered(mocked, upstream_of, pauses):
