@@ -14,7 +14,6 @@ EDGES = {
     "tools/invocation.py",
     "web/handler.py",
     "chat/runs/executor.py",
-    "chat/runs/supervisor.py",
 }
 BROAD = {"Exception", "BaseException"}
 
