@@ -61,9 +61,7 @@ class ConversationListView(generics.GenericAPIView[Conversation]):
     def post(self, request: Request) -> Response:
         asked = ConversationSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        changes = dict(asked.validated_data)
-        changes.pop("archived", None)
-        made = conversations.conversation_create(owner=owner_of(request), **changes)
+        made = conversations.conversation_create(owner=owner_of(request), **asked.validated_data)
         location = request.build_absolute_uri(reverse("conversation", args=[made.id]))
         shown = ConversationSerializer(made).data
         return Response(shown, status=201, headers={"Location": location})

@@ -22,10 +22,15 @@ SYSTEM_PROMPT_BYTES = 64 * 1024
 
 
 def conversation_create(
-    *, owner: User, title: str = "", model: str = "", system_prompt: str = ""
+    *,
+    owner: User,
+    title: str = "",
+    model: str = "",
+    system_prompt: str = "",
+    archived: bool = False,
 ) -> Conversation:
     return Conversation.objects.create(
-        owner=owner, title=title, model=model, system_prompt=system_prompt
+        owner=owner, title=title, model=model, system_prompt=system_prompt, archived=archived
     )
 
 
