@@ -54,10 +54,7 @@ class Supervisor:
         sweeping = asyncio.create_task(self._sweep(), name="sweeper")
         try:
             while not self._stopping.is_set():
-                try:
-                    await self._work()
-                except Exception:
-                    logger.exception("The worker failed; it is started again")
+                await _outlived(self._work(), "The worker failed; it is started again")
                 await self._pause(RESTART_SECONDS)
         finally:
             sweeping.cancel()
@@ -98,12 +95,12 @@ class Supervisor:
             worker = self._worker
             if worker is None or worker.worker_id is None:
                 continue
-            try:
-                await self._take_up_stalled(worker)
-                await unit_of_work(recovery.orphans_close)
-            except Exception:
-                logger.exception("The sweep for lost runs failed")
+            if not await _outlived(self._sweep_once(worker), "The sweep for lost runs failed"):
                 await self._pause(HEARTBEAT_SECONDS)
+
+    async def _sweep_once(self, worker: Worker) -> None:
+        await self._take_up_stalled(worker)
+        await unit_of_work(recovery.orphans_close)
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager

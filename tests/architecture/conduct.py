@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tests.architecture.tree import Module, Tree, dotted
 
 #: The outermost edges, where whatever is raised must end: the calls of tools, the delivery of
-#: streams, the executor of runs, the supervision of worker and sweeper.
+#: streams, the executor of runs.
 EDGES = {
     "tools/invocation.py",
     "web/handler.py",
