@@ -24,6 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
+from config import env
+
 MAJOR = "18"
 SUPERUSER = "postgres"
 SOCKET = ".s.PGSQL.5432"
@@ -241,7 +243,7 @@ def _run(
             stdout=output,
             stderr=output,
             cwd="/",
-            env={key: value for key, value in os.environ.items() if not key.startswith("PG")},
+            env=env.inherited(without="PG"),
             start_new_session=True,  # Ctrl-C is for us; the server stops when we say so
             **other,
         )

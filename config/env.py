@@ -152,6 +152,16 @@ def _kept_secret(path: Path) -> str:
     return secret
 
 
+def hand_on(name: str, value: str) -> None:
+    """Set a variable for the processes that this one starts."""
+    os.environ[name] = value
+
+
+def inherited(*, without: str) -> dict[str, str]:
+    """The environment for another program, less the variables that begin with ``without``."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(without)}
+
+
 NOTEWIRE_HOME = _read("NOTEWIRE_HOME", "var", _home)
 DATABASE_URL = _read("DATABASE_URL", "", _postgres)
 SECRET_KEY = _read("SECRET_KEY", "", _secret_key)

@@ -7,7 +7,6 @@ with ``--workers``. Each process makes its own runtime in the lifespan of ``conf
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import sys
@@ -43,10 +42,8 @@ class Command(BaseCommand):
         # uvicorn raises SIGTERM again at its end; only an orderly exit runs exit handlers.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         self._prepare()
-        os.environ["NOTEWIRE_WORKER"] = (
-            "on" if settings.NOTEWIRE_WORKER and not options["no_worker"] else "off"
-        )
-        settings.NOTEWIRE_WORKER = os.environ["NOTEWIRE_WORKER"] == "on"
+        settings.NOTEWIRE_WORKER = settings.NOTEWIRE_WORKER and not options["no_worker"]
+        env.hand_on("NOTEWIRE_WORKER", "on" if settings.NOTEWIRE_WORKER else "off")
         with _listen(options["host"], options["port"]) as listener:
             self._announce(options["host"], listener.getsockname()[1])
             connections.close_all()
