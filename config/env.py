@@ -42,7 +42,8 @@ def _read(name: str, default: str, parse: Callable[[str], T]) -> T:
     try:
         return parse(value)
     except ValueError as error:
-        stop(f"{name} {error}, not {value!r}.")
+        shown = "what is set" if name.endswith("_KEY") else repr(value)
+        stop(f"{name} {error}, not {shown}.")
 
 
 def _integer(low: int, high: int) -> Callable[[str], int]:
@@ -68,7 +69,19 @@ def _level(value: str) -> str:
 
 def _address(value: str) -> str:
     """The URL of a server somewhere, without a slash at its end; empty where there is none."""
-    return value and _web_url(value).geturl().rstrip("/")
+    if not value:
+        return ""
+    url = _web_url(value)
+    if url.username or url.password or url.query or url.fragment:
+        raise ValueError("must be a URL without a password, ? or #")
+    return url.geturl().rstrip("/")
+
+
+def _key(value: str) -> str:
+    """A key as it can stand in a header."""
+    if not re.fullmatch(r"[!-~]*", value):
+        raise ValueError("must be a key: letters, digits and signs without spaces")
+    return value
 
 
 def _own_url(value: str) -> SplitResult | None:
@@ -180,16 +193,16 @@ NOTEWIRE_HISTORY_BYTES = _read(
 )
 NOTEWIRE_GATHER_MS = _read("NOTEWIRE_GATHER_MS", "40", _integer(0, 1000))
 
-OPENAI_API_KEY = _read("OPENAI_API_KEY", "", str)
+OPENAI_API_KEY = _read("OPENAI_API_KEY", "", _key)
 OPENAI_BASE_URL = _read("OPENAI_BASE_URL", "", _address)
-ANTHROPIC_API_KEY = _read("ANTHROPIC_API_KEY", "", str)
+ANTHROPIC_API_KEY = _read("ANTHROPIC_API_KEY", "", _key)
 ANTHROPIC_BASE_URL = _read("ANTHROPIC_BASE_URL", "", _address)
-OPENROUTER_API_KEY = _read("OPENROUTER_API_KEY", "", str)
-VENICE_API_KEY = _read("VENICE_API_KEY", "", str)
-GROQ_API_KEY = _read("GROQ_API_KEY", "", str)
-MISTRAL_API_KEY = _read("MISTRAL_API_KEY", "", str)
-DEEPSEEK_API_KEY = _read("DEEPSEEK_API_KEY", "", str)
-GEMINI_API_KEY = _read("GEMINI_API_KEY", "", str)
+OPENROUTER_API_KEY = _read("OPENROUTER_API_KEY", "", _key)
+VENICE_API_KEY = _read("VENICE_API_KEY", "", _key)
+GROQ_API_KEY = _read("GROQ_API_KEY", "", _key)
+MISTRAL_API_KEY = _read("MISTRAL_API_KEY", "", _key)
+DEEPSEEK_API_KEY = _read("DEEPSEEK_API_KEY", "", _key)
+GEMINI_API_KEY = _read("GEMINI_API_KEY", "", _key)
 OLLAMA_BASE_URL = _read("OLLAMA_BASE_URL", "", _address)
 LMSTUDIO_BASE_URL = _read("LMSTUDIO_BASE_URL", "", _address)
 LLAMACPP_BASE_URL = _read("LLAMACPP_BASE_URL", "", _address)

@@ -7,14 +7,17 @@ rolls all of it back. ``server`` is the real thing: uvicorn in a thread, committ
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import hypothesis
 import pytest
 import uvicorn
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection, connections
 from django.test import Client
@@ -37,6 +40,26 @@ def pytest_collection_modifyitems(items) -> None:
     for item in items:
         if "server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.server)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_vendors() -> Iterator[None]:
+    """Whatever the environment says, no provider is configured and only loopback is reached."""
+    connect = socket.socket.connect
+
+    def connect_nearby(self, address):
+        if self.family != socket.AF_UNIX and not ip_address(address[0]).is_loopback:
+            raise RuntimeError(f"A test may not reach {address}.")
+        return connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in dir(settings):
+            if name.endswith(("_API_KEY", "_BASE_URL")):
+                patch.setattr(settings, name, "")
+        patch.setattr(settings, "NOTEWIRE_DEFAULT_MODEL", "")
+        patch.setattr(settings, "NOTEWIRE_DEMO", True)
+        patch.setattr(socket.socket, "connect", connect_nearby)
+        yield
 
 
 @pytest.fixture

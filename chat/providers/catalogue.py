@@ -53,8 +53,8 @@ class ProviderRow:
 
     def endpoint(self) -> Endpoint | None:
         """Where it is, if the operator has configured it."""
-        key = getattr(settings, self.key_variable, "") if self.key_variable else ""
-        url = getattr(settings, self.url_variable, "") if self.url_variable else ""
+        key = getattr(settings, self.key_variable) if self.key_variable else ""
+        url = getattr(settings, self.url_variable) if self.url_variable else ""
         if not key and not url:
             return None
         label = "OpenAI-compatible server" if url and self.default_url else self.label
@@ -183,7 +183,7 @@ class Catalogue:
     async def resolve(self, reference: str | None = None) -> ResolvedModel:
         """Who answers for ``provider/model-id``, for a bare model id, or when nobody is named."""
         endpoints = configured()
-        reference = (reference or "").strip() or getattr(settings, "NOTEWIRE_DEFAULT_MODEL", "")
+        reference = (reference or "").strip() or settings.NOTEWIRE_DEFAULT_MODEL
         if not reference and endpoints:
             return ResolvedModel(self._provider(endpoints[0]), await self._first(endpoints[0]))
         prefix, _, model = reference.partition("/")
@@ -212,11 +212,11 @@ class Catalogue:
                 problems[endpoint.name] = str(found)
             else:
                 models += found
-        if getattr(settings, "NOTEWIRE_DEMO", True):
+        if settings.NOTEWIRE_DEMO:
             models.append(ModelInfo(demo.NAME, "Demo", demo.NAME, tools=True))
         first = endpoints[0].name if endpoints else demo.NAME
         default = next((each.reference for each in models if each.provider == first), None)
-        named: str = getattr(settings, "NOTEWIRE_DEFAULT_MODEL", "")
+        named = settings.NOTEWIRE_DEFAULT_MODEL
         return Listing(tuple(models), problems, named or default)
 
     async def _first(self, endpoint: Endpoint) -> str:
@@ -258,7 +258,7 @@ class Catalogue:
         return self._providers[endpoint]
 
     def _offered_demo(self) -> Provider:
-        if not getattr(settings, "NOTEWIRE_DEMO", True):
+        if not settings.NOTEWIRE_DEMO:
             raise NoProviderError(
                 "No model is connected. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that "
                 "speaks OpenAI's API, and start Notewire again."

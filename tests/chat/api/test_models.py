@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from accounts.services import token_create
-from chat.providers.catalogue import PROVIDERS, Catalogue
+from chat.providers.catalogue import Catalogue
 from chat.providers.http import build_client
 
 
@@ -28,11 +28,6 @@ class CatalogueOnly:
 @pytest.fixture
 def runtime(settings):
     settings.NOTEWIRE_RUNTIME = f"{__name__}.CatalogueOnly"
-    settings.NOTEWIRE_DEFAULT_MODEL = ""
-    settings.NOTEWIRE_DEMO = True
-    for row in PROVIDERS:
-        for variable in filter(None, (row.key_variable, row.url_variable)):
-            setattr(settings, variable, "")
 
 
 def ask(server, secret):

@@ -4,21 +4,16 @@ import httpx
 import pytest
 
 from chat.exceptions import ModelUnknownError, NoProviderError, ProviderError
-from chat.providers.catalogue import PROVIDERS, Catalogue, ModelInfo, configured
+from chat.providers.catalogue import Catalogue, ModelInfo, configured
 from chat.providers.demo import DemoProvider
 
 OPENAI = "https://api.openai.com/v1/models"
 OLLAMA = "http://ollama.test:11434/v1/models"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def environment(settings):
-    """Set what the operator's environment says; everything else is unset."""
-    for row in PROVIDERS:
-        for variable in filter(None, (row.key_variable, row.url_variable)):
-            setattr(settings, variable, "")
-    settings.NOTEWIRE_DEFAULT_MODEL = ""
-    settings.NOTEWIRE_DEMO = True
+    """Say what the operator's environment says; everything else is unset."""
 
     def configure(**variables):
         for name, value in variables.items():
