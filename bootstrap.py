@@ -34,6 +34,7 @@ CHECKS = {
     "Types": ["-m", "mypy", "."],
     "Migrations": ["manage.py", "makemigrations", "--check", "--dry-run"],
 }
+LOCKS = ["base", "dev", "matrix"]  # each holds what is in the one before it
 QUICK = ["-m", "not server and not browser and not matrix"]
 
 
@@ -48,7 +49,7 @@ def main(name: str = "run", *options: str) -> int:
         install("base")
         return _become("manage.py", *options)
     if name in ("test", "quick"):
-        install("dev")
+        install("matrix" if name == "test" else "dev")
         return check(*(QUICK if name == "quick" else []), *options)
     if name == "lock":
         install("dev")
@@ -58,10 +59,9 @@ def main(name: str = "run", *options: str) -> int:
 
 
 def install(lock: str) -> None:
-    """Bring .venv to what ``lock`` says; one that holds more (dev holds base) will do."""
+    """Bring .venv to what ``lock`` says; one that holds more will do."""
     stamp = json.loads(STAMP.read_text()) if STAMP.exists() else {}
-    if stamp.get("lock") == "dev":
-        lock = "dev"
+    lock = max(lock, stamp.get("lock", lock), key=LOCKS.index)
     wanted = {
         "lock": lock,
         "digest": sha256((REQUIREMENTS / f"{lock}.txt").read_bytes()).hexdigest(),
@@ -133,8 +133,9 @@ def check(*options: str) -> int:
 
 def lock() -> int:
     os.chdir(REQUIREMENTS)
-    for arguments in (["base.in", "-o", "base.txt"], ["-c", "base.txt", "dev.in", "-o", "dev.txt"]):
-        _package_step("uv", *COMPILE, *arguments)
+    for name, former in zip(LOCKS, [None, *LOCKS], strict=False):
+        kept = ["-c", f"{former}.txt"] if former else []
+        _package_step("uv", *COMPILE, *kept, f"{name}.in", "-o", f"{name}.txt")
     os.chdir(ROOT)
     install("dev")
     return 0
