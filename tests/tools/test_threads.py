@@ -163,7 +163,7 @@ def test_process_ends_cleanly_after_units_were_used():
         print(asyncio.run(main()))
     """
     began = time.monotonic()
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         env={"DJANGO_SETTINGS_MODULE": "config.settings"},
         capture_output=True,
