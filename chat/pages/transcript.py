@@ -13,14 +13,12 @@ from itertools import groupby
 from uuid import UUID
 
 import msgspec
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from accounts.models import User
 from chat.events import ErrorOccurred, Notice
 from chat.loop.folding import Folded, FoldedCall, FoldedMessage
 from chat.models import (
-    ACTIVE_STATUSES,
     Conversation,
     Message,
     MessageRole,
@@ -29,7 +27,7 @@ from chat.models import (
     RunStatus,
     ToolCall,
 )
-from chat.transcript.history import branch_rows
+from chat.transcript import selectors
 from chat.types import StopReason, Touched
 from chat.wire.shown import ShownRun, run_shown
 from web.markdown import render
@@ -66,29 +64,18 @@ class Day:
     conversations: list[Listed]
 
 
-def conversation_get(*, owner: AbstractBaseUser, conversation_id: UUID) -> Conversation:
-    """Raises ``Conversation.DoesNotExist`` for a missing and for a stranger's one."""
-    return Conversation.objects.get(pk=conversation_id, owner_id=owner.pk)
-
-
-def run_get(*, owner: AbstractBaseUser, run_id: UUID) -> Run:
-    """Raises ``Run.DoesNotExist`` for a missing and for a stranger's one."""
-    return Run.objects.get(pk=run_id, owner_id=owner.pk)
-
-
-def conversation_days(*, owner: AbstractBaseUser) -> list[Day]:
+def conversation_days(*, owner: User) -> list[Day]:
     """The newest conversations under the day of their last change."""
-    active = Run.objects.filter(conversation=OuterRef("pk"), status__in=ACTIVE_STATUSES)
-    rows = (
-        Conversation.objects.filter(owner_id=owner.pk, archived=False, ephemeral=False)
-        .annotate(active=Exists(active))
-        .only("title", "updated")[:LISTED]
-    )
+    rows = selectors.conversation_list(owner=owner)[:LISTED]
     today = timezone.localdate()
     return [
-        Day(name, [Listed(row.id, row.title, bool(row.active)) for row in day])
+        Day(name, [_listed(row) for row in day])
         for name, day in groupby(rows, lambda row: _day_name(row.updated.date(), today))
     ]
+
+
+def _listed(row: Conversation) -> Listed:
+    return Listed(row.id, row.title, bool(getattr(row, "active_runs", ())))
 
 
 def _day_name(day: date, today: date) -> str:
@@ -101,9 +88,9 @@ def _day_name(day: date, today: date) -> str:
     return day.strftime("%B %Y")
 
 
-def transcript(*, conversation: Conversation) -> Transcript:
+def transcript(*, owner: User, conversation: Conversation) -> Transcript:
     """The branch that is shown; each run stands below the message it answers."""
-    messages = branch_rows(conversation_id=conversation.id, tip_id=conversation.leaf_id)
+    messages = list(selectors.conversation_messages(owner=owner, conversation_id=conversation.id))
     runs = list(Run.objects.filter(conversation=conversation).order_by("created", "id"))
     notices = _notices(runs)
     answers: dict[UUID | None, list[Message]] = {}
@@ -151,7 +138,7 @@ def _message(row: Message) -> FoldedMessage:
         text=row.content,
         thinking=row.thinking,
         finish_reason=row.finish_reason or ("error" if row.stopped else None),  # type: ignore[arg-type]
-        calls=[_call(call) for call in sorted(row.tool_calls.all(), key=lambda c: c.position)],
+        calls=[_call(call) for call in row.tool_calls.all()],
     )
 
 

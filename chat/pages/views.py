@@ -24,12 +24,11 @@ from chat.models import Conversation, Run
 from chat.pages.transcript import (
     ShownQuestion,
     conversation_days,
-    conversation_get,
     run_from_rows,
-    run_get,
     transcript,
 )
 from chat.runs.lifecycle import run_start, run_stop
+from chat.transcript.selectors import conversation_get, run_get
 from chat.wire.html import HtmlStream
 from chat.wire.sse import KEEP_ALIVE
 from web.errors import ApiError, error_response, wants_json
@@ -64,7 +63,7 @@ def conversation_page(request: PageRequest, conversation_id: UUID) -> HttpRespon
         raise Http404 from None
     if request.method == "POST":
         return _send(request, conversation)
-    shown = transcript(conversation=conversation)
+    shown = transcript(owner=request.user, conversation=conversation)
     return _page(request, conversation=conversation, transcript=shown)
 
 
@@ -134,7 +133,7 @@ def _refused(
     if wants_json(request):
         return error_response(request, error)
     messages.error(request, error.message)
-    shown = transcript(conversation=conversation) if conversation else None
+    shown = transcript(owner=request.user, conversation=conversation) if conversation else None
     return _page(
         request,
         status=error.status_code,

@@ -123,7 +123,7 @@ def call_shown(call: FoldedCall, *, message_id: UUID, position: int) -> ShownCal
     return ShownCall(
         id=f"call-{message_id}-{position}",
         name=call.name,
-        subject=_subject(arguments),
+        subject="" if (subject := _subject(arguments)) in call.summary else subject,
         state=STATES.get(call.status, "error"),
         summary=call.summary or ("" if call.status in STATES else call.status),
         duration=_duration(call.duration_ms),

@@ -1,0 +1,52 @@
+"""What no page may do: be wider than its window, or forget the chosen theme."""
+
+import pytest
+from playwright.sync_api import expect
+
+from chat.runs.lifecycle import run_start
+from notes.services import note_create
+
+LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
+PAGES = ["/", "/notes/", "/notes/?q=word", "/notes/new/", "/login/", "conversation", "note", "edit"]
+
+
+@pytest.mark.parametrize("width", [360, 900, 1440])
+def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
+    table = "|".join(LONG[:30] for _ in range(12))
+    content = f"{LONG}\n\n```\n{LONG}\n```\n\n{table}\n{'|'.join(['--'] * 12)}\n"
+    note = note_create(owner=user, title=LONG[:400], content=content, folder=f"/{LONG[:90]}/")
+    run = run_start(owner=user, content=LONG)
+    paths = {
+        "conversation": f"/chat/{run.conversation_id}/",
+        "note": f"/notes/{note.id}/",
+        "edit": f"/notes/{note.id}/edit/",
+    }
+    page = open_context(client_of(user), viewport={"width": width, "height": 800}).new_page()
+    for name in PAGES:
+        page.goto(paths.get(name, name))
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        inner = page.locator("#main").evaluate("e => e.scrollWidth - e.clientWidth")
+        assert (name, max(wide, inner)) == (name, 0)
+
+
+@pytest.mark.parametrize(("system", "other"), [("light", "dark"), ("dark", "light")])
+def test_theme_follows_the_system_until_another_is_chosen(
+    open_context, client_of, user, system, other
+):
+    page = open_context(client_of(user), color_scheme=system).new_page()
+    page.goto("/")
+    scheme = "matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'"
+    assert page.evaluate(scheme) == system
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    before = page.evaluate(ground)
+    page.get_by_role("button", name="Theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", other)
+    changed = page.evaluate(ground)
+    assert changed != before
+    page.goto("/notes/")
+    assert page.evaluate(ground) == changed
+    page.get_by_role("button", name="Theme").click()
+    assert page.evaluate(ground) == before
+    page.reload()
+    assert page.evaluate(ground) == before
+    expect(page.locator("html")).not_to_have_attribute("data-theme", other)

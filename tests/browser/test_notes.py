@@ -1,0 +1,56 @@
+"""The notes pages in a browser: find as one types, edit, save in place, a conflict."""
+
+import re
+
+from playwright.sync_api import expect
+
+from notes.services import note_create, note_update
+
+
+def test_search_finds_as_one_types_and_the_last_query_wins(page, user):
+    note_create(owner=user, title="Groceries", content="milk and eggs")
+    note_create(owner=user, title="Holiday", content="trains to the sea")
+    page.goto("/notes/")
+    page.get_by_role("searchbox").press_sequentially("trains", delay=20)
+    expect(page.locator(".entry")).to_have_count(1)
+    expect(page.locator(".entry mark")).to_have_text("trains")
+    expect(page).to_have_url(re.compile(r"/notes/\?q=trains$"))
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator(".entry")).to_have_count(2)
+
+
+def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):
+    page.goto("/notes/")
+    page.get_by_role("link", name="New note").first.click()
+    page.get_by_label("Title").fill("Plan")
+    page.get_by_label("Text").fill("# Steps\n\n- one")
+    expect(page.locator("#preview h1")).to_have_text("Steps")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".note h2")).to_have_text("Plan")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Text").fill("changed")
+    expect(page.locator("#editor-state")).to_have_text("Not saved")
+    page.keyboard.press("Control+s")
+    expect(page.locator("#editor-state")).to_have_text("Saved")
+    page.get_by_label("Text").fill("changed again")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".note .prose")).to_have_text("changed again")
+    page.get_by_role("button", name="Delete").click()
+    page.locator("#confirm-delete").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("is deleted.")).to_be_visible()
+    expect(page.locator(".entry")).to_have_count(0)
+
+
+def test_conflict_shows_both_texts(page, user, watch):
+    note = note_create(owner=user, title="Plan", content="first")
+    page.goto(f"/notes/{note.id}/edit/")
+    page.get_by_label("Text").fill("mine")
+    note_update(owner=user, note_id=note.id, content="theirs", expected_version=1)
+    page.keyboard.press("Control+s")
+    expect(page.get_by_text("was changed since you opened it")).to_be_visible()
+    assert page.get_by_label("Text").input_value() == "mine"
+    assert page.locator("#stored").input_value() == "theirs"
+    page.get_by_role("button", name="Save mine over it").click()
+    expect(page.locator(".note .prose")).to_have_text("mine")
+    # Chromium writes each answer that is an error to the console: the conflict, twice.
+    watch.faults = [fault for fault in watch.faults if "409" not in fault]
