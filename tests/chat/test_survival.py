@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,62 +13,11 @@ import httpx
 import pytest
 
 from tests.chat.wire.parser import parse
+from tests.process import Process
 
 pytestmark = pytest.mark.server
 
-ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60
 STORY = "make a note called Groceries with milk and eggs, then find it"
-
-
-class Process:
-    """`manage.py serve` on a home of its own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-        self.environment = inherited | {"NOTEWIRE_HOME": str(home), "PORT": str(self.port)}
-        self.running: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with (self.home / "serve.log").open("ab") as log:
-            self.running = subprocess.Popen(
-                [sys.executable, "manage.py", "serve"],
-                cwd=ROOT,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self.running.poll() is None:
-            try:
-                if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
-                    return
-            except httpx.TransportError:
-                continue
-        raise AssertionError((self.home / "serve.log").read_text())
-
-    def end(self, number: signal.Signals) -> int:
-        assert self.running is not None
-        self.running.send_signal(number)
-        return self.running.wait(30)
-
-    def manage(self, *arguments: str, **environment: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment | environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        return done.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +36,7 @@ def process() -> Iterator[Process]:
 
 @pytest.fixture(scope="module")
 def client(process) -> Iterator[httpx.Client]:
-    process.manage(
-        "createsuperuser", "--noinput", "--username=ada", "--email=ada@example.org",
-        DJANGO_SUPERUSER_PASSWORD="correct horse",
-    )  # fmt: skip
-    secret = process.manage("create_token", "ada", "--name", "test")
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = {"Authorization": f"Bearer {process.make_token()}"}
     with httpx.Client(base_url=process.url, headers=headers, timeout=30) as client:
         yield client
 
