@@ -9,7 +9,10 @@ from django.http import HttpRequest
 from notes.models import Note, OctetLength
 
 #: What a person wrote.
-WRITTEN = frozenset({"title", "content", "folder", "tags", "tags_folded", "search_entry"})
+WRITTEN = frozenset(
+    {"title", "content", "folder", "tags", "tags_folded", "search_entry", "revisions"}
+)
+RELATED = frozenset({"search_entry", "revisions"})
 
 
 @admin.register(Note)
@@ -32,7 +35,7 @@ class NoteAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Note]:
         notes: QuerySet[Note] = super().get_queryset(request)
-        return notes.defer(*WRITTEN - {"search_entry"}).annotate(size=OctetLength("content"))
+        return notes.defer(*WRITTEN - RELATED).annotate(size=OctetLength("content"))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Else `?content__startswith=…` would tell what is in a note, letter by letter."""

@@ -4,6 +4,8 @@
 
     NoteError
     ├── NoteNotFound          no such note, or another person's: the two are the same
+    │   └── NoteInBin         it was deleted, and its owner can restore it
+    ├── RevisionNotFound      the note has no such version, or none that was kept
     ├── NoteInvalid           a value breaks a rule: ``field``, ``code``
     ├── NoteTooLarge          the content would pass its limit; nothing was changed
     ├── NoteVersionConflict   the note is not the version that was expected: ``current_version``
@@ -29,8 +31,20 @@ class NoteError(Exception):
 class NoteNotFound(NoteError):
     code = "not_found"
 
+    def __init__(self, message: str = "There is no such note.") -> None:
+        super().__init__(message)
+
+
+class NoteInBin(NoteNotFound):
     def __init__(self) -> None:
-        super().__init__("There is no such note.")
+        super().__init__("The note was deleted: it is in the bin.")
+
+
+class RevisionNotFound(NoteError):
+    code = "not_found"
+
+    def __init__(self) -> None:
+        super().__init__("The note has no revision of this version.")
 
 
 class NoteInvalid(NoteError):

@@ -28,6 +28,9 @@ class NoteQuerySet(models.QuerySet["Note"]):
         """The owner's notes outside the bin: where every read and write begins."""
         return self.filter(owner_id=owner.pk, deleted__isnull=True)
 
+    def in_bin_of(self, owner: AbstractBaseUser) -> NoteQuerySet:
+        return self.filter(owner_id=owner.pk, deleted__isnull=False)
+
 
 class Note(models.Model):
     """A person's note. ``version`` rises by one with each change; ``deleted`` puts it in the bin.
@@ -64,6 +67,11 @@ class Note(models.Model):
             models.Index(fields=["owner", "folder"], name="note_owner_folder"),
             models.Index(fields=["owner", "-updated", "-id"], name="note_owner_updated"),
             GinIndex(fields=["tags_folded"], name="note_tags_folded"),
+            models.Index(
+                fields=["owner", "-deleted", "-id"],
+                condition=models.Q(deleted__isnull=False),
+                name="note_bin",
+            ),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(
@@ -74,6 +82,65 @@ class Note(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class Change(models.TextChoices):
+    """What made a revision; ``before`` is the state that the first recorded change found."""
+
+    BEFORE = "before"
+    CREATED = "created"
+    EDITED = "edited"
+    RESTORED = "restored"
+    DELETED = "deleted"
+    UNDELETED = "undeleted"
+
+
+class NoteRevision(models.Model):
+    """The state of a note at one of its versions, and who made it so. Written by ``recording``.
+
+    ``content`` is null where the next revision has the same, and in the newest one, whose content
+    is the note's own: no text is stored twice. ``user`` is null where nobody knows, or the account
+    is gone; ``token_id`` and ``token_name`` outlive the token.
+    """
+
+    note = models.ForeignKey(
+        Note, on_delete=models.CASCADE, related_name="revisions", db_index=False
+    )
+    version = models.PositiveIntegerField()
+    title = models.CharField(max_length=rules.MAX_TITLE, blank=True)
+    content = models.TextField(null=True, blank=True)  # noqa: DJ001  # null is no text: see above
+    folder = models.CharField(max_length=folders.MAX_LENGTH)
+    tags = ArrayField(models.CharField(max_length=tags.MAX_LENGTH), blank=True)
+    language = models.CharField(max_length=30, blank=True)
+    change = models.CharField(max_length=10, choices=Change.choices)
+    restored_version = models.PositiveIntegerField(null=True, blank=True)
+    author_kind = models.CharField(max_length=10, default="person")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    via = models.CharField(max_length=10, blank=True, default="")
+    token_id = models.UUIDField(null=True, blank=True)
+    token_name = models.CharField(max_length=100, blank=True, default="")
+    run = models.ForeignKey(
+        "chat.Run", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    tool_call = models.ForeignKey(
+        "chat.ToolCall", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-version"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["note", "version"], name="note_revision_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.note_id} {self.version}"
 
 
 class NoteSearchEntry(models.Model):

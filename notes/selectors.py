@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 
-from notes.exceptions import NoteNotFound
+from notes.exceptions import NoteInBin, NoteNotFound
 from notes.folders import folder_normalised
 from notes.models import Note, NoteQuerySet, OctetLength
 from notes.tags import tags_normalised
@@ -46,10 +46,10 @@ class TagCount:
 
 
 def note_get(*, owner: AbstractBaseUser, note_id: UUID) -> Note:
-    """The note with its content. Another person's, a missing and a deleted one: NoteNotFound."""
+    """The note with its content; else ``note_missing``."""
     note = Note.objects.owned_by(owner).filter(pk=note_id).first()
     if note is None:
-        raise NoteNotFound
+        raise note_missing(owner=owner, note_id=note_id)
     return note
 
 
@@ -58,8 +58,19 @@ def note_version(*, owner: AbstractBaseUser, note_id: UUID) -> int:
     notes = Note.objects.owned_by(owner).filter(pk=note_id)
     version = notes.values_list("version", flat=True).first()
     if version is None:
-        raise NoteNotFound
+        raise note_missing(owner=owner, note_id=note_id)
     return version
+
+
+def note_missing(*, owner: AbstractBaseUser, note_id: UUID) -> NoteNotFound:
+    """What to raise for a note that is not among the owner's: theirs in the bin is told apart."""
+    in_bin = Note.objects.in_bin_of(owner).filter(pk=note_id).exists()
+    return NoteInBin() if in_bin else NoteNotFound()
+
+
+def bin_list(*, owner: AbstractBaseUser) -> QuerySet[ListedNote]:
+    """What is in the owner's bin, the last deleted first, as ``note_list`` shows notes."""
+    return _listed(Note.objects.in_bin_of(owner)).order_by("-deleted", "-id")
 
 
 def note_list(
@@ -83,10 +94,14 @@ def note_list(
         updated_after=updated_after,
         updated_before=updated_before,
     )
+    return _listed(notes).order_by("-updated", "-id")
+
+
+def _listed(notes: NoteQuerySet) -> QuerySet[ListedNote]:
     shown = notes.defer("content").annotate(
         preview=Left("content", PREVIEW), size=OctetLength("content")
     )
-    return cast("QuerySet[ListedNote]", shown.order_by("-updated", "-id"))
+    return cast("QuerySet[ListedNote]", shown)
 
 
 def notes_filtered(

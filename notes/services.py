@@ -3,12 +3,14 @@
 Every write begins at the owner's notes: another person's note and a missing one are the same
 NoteNotFound. A change locks its row, compares the version that was expected, and is one UPDATE:
 texts are joined and measured by PostgreSQL, so that two appends at once are both kept and one
-that would pass the limit changes nothing. A change to what is already there is no change.
+that would pass the limit changes nothing. A change to what is already there is no change; every
+other one is kept as a revision with its author, whom each service must be told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -19,15 +21,17 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Concat, Left, StrIndex, Substr
 from django.utils import timezone
 
+from notes.authors import Author
 from notes.exceptions import (
     NoteInvalid,
-    NoteNotFound,
     NotePassageError,
     NoteTooLarge,
     NoteVersionConflict,
 )
 from notes.folders import ROOT, folder_normalised
-from notes.models import Note, NoteQuerySet, OctetLength
+from notes.history import revision_get
+from notes.models import Change, Note, NoteQuerySet, OctetLength
+from notes.recording import change_recorded, state_kept
 from notes.rules import (
     MAX_CONTENT_BYTES,
     content_checked,
@@ -35,16 +39,20 @@ from notes.rules import (
     text_checked,
     title_checked,
 )
-from notes.selectors import note_get
+from notes.selectors import note_get, note_missing
 from notes.tags import tags_normalised
 
 #: What a given content is to the one that is there. Joined exactly: nothing is put in between.
 UpdateMode = Literal["replace", "append", "prepend"]
 
+#: Notes that a purge deletes in one transaction.
+PURGED_AT_ONCE = 100
+
 
 def note_create(
     *,
     owner: AbstractBaseUser,
+    author: Author,
     title: str = "",
     content: str = "",
     folder: str = ROOT,
@@ -70,12 +78,14 @@ def note_create(
         _source_check("source_conversation", source_conversation_id, owner=owner)
         _source_check("source_message", source_message_id, conversation__owner=owner)
         note.save(force_insert=True)
+        change_recorded(note=note, author=author, change=Change.CREATED)
     return note
 
 
 def note_update(
     *,
     owner: AbstractBaseUser,
+    author: Author,
     note_id: UUID,
     title: str | None = None,
     content: str | None = None,
@@ -99,12 +109,14 @@ def note_update(
         changes["language"] = language_checked(language)
     with transaction.atomic():
         row = _locked(owner, note_id, expected_version)
-        return _written(row, changes, owner=owner, note_id=note_id)
+        _write(row, changes, note_id=note_id, author=author, change=Change.EDITED)
+        return note_get(owner=owner, note_id=note_id)
 
 
 def note_edit(
     *,
     owner: AbstractBaseUser,
+    author: Author,
     note_id: UUID,
     old_text: str,
     new_text: str,
@@ -127,39 +139,129 @@ def note_edit(
         first, second = row.values_list(place, again).get()
         if not first or second:
             raise NotePassageError(matches=2 if first else 0)
-        return _written(row, {"content": edited}, owner=owner, note_id=note_id)
+        _write(row, {"content": edited}, note_id=note_id, author=author, change=Change.EDITED)
+        return note_get(owner=owner, note_id=note_id)
+
+
+def revision_restore(
+    *,
+    owner: AbstractBaseUser,
+    author: Author,
+    note_id: UUID,
+    version: int,
+    expected_version: int | None = None,
+) -> Note:
+    """Make the note what it was at ``version``: a change like any other, so nothing is lost."""
+    with transaction.atomic():
+        row = _locked(owner, note_id, expected_version)
+        revision = revision_get(owner=owner, note_id=note_id, version=version)
+        shown, folded = tags_normalised(revision.tags)
+        changes = {
+            "title": revision.title,
+            "content": Value(revision.text, output_field=TextField()),
+            "folder": revision.folder,
+            "tags": shown,
+            "tags_folded": folded,
+            "language": revision.language,
+        }
+        _write(
+            row,
+            changes,
+            note_id=note_id,
+            author=author,
+            change=Change.RESTORED,
+            restored_version=version,
+        )
+        return note_get(owner=owner, note_id=note_id)
 
 
 def note_delete(
-    *, owner: AbstractBaseUser, note_id: UUID, expected_version: int | None = None
+    *,
+    owner: AbstractBaseUser,
+    author: Author,
+    note_id: UUID,
+    expected_version: int | None = None,
 ) -> None:
     """Put the note into the bin: it vanishes from every list, search and read."""
     with transaction.atomic():
         row = _locked(owner, note_id, expected_version)
-        row.update(deleted=timezone.now(), version=F("version") + 1)
+        now = timezone.now()
+        _write(row, {"deleted": now}, note_id=note_id, author=author, change=Change.DELETED)
 
 
-def _locked(owner: AbstractBaseUser, note_id: UUID, expected_version: int | None) -> NoteQuerySet:
+def note_restore(
+    *,
+    owner: AbstractBaseUser,
+    author: Author,
+    note_id: UUID,
+    expected_version: int | None = None,
+) -> Note:
+    """Take the note out of the bin. One that is not in it stays as it is."""
+    with transaction.atomic():
+        row = _locked(owner, note_id, expected_version, in_bin=True)
+        _write(row, {"deleted": None}, note_id=note_id, author=author, change=Change.UNDELETED)
+        return note_get(owner=owner, note_id=note_id)
+
+
+def bin_purge(*, before: datetime) -> int:
+    """Delete for good, with all revisions, what everybody put into the bin before that time."""
+    purged = 0
+    old = Note.objects.filter(deleted__lt=before).order_by("deleted")
+    while some := list(old.values_list("pk", flat=True)[:PURGED_AT_ONCE]):
+        # Asked again, as one may have been restored meanwhile. Without the contents, which
+        # Django would read to delete what hangs on the notes.
+        gone = Note.objects.filter(pk__in=some, deleted__lt=before).only("pk")
+        _, rows = gone.delete()
+        purged += rows.get(Note._meta.label, 0)
+    return purged
+
+
+def _locked(
+    owner: AbstractBaseUser, note_id: UUID, expected_version: int | None, *, in_bin: bool = False
+) -> NoteQuerySet:
     """A query for the one row, which nobody else can change before the transaction ends."""
-    row = Note.objects.owned_by(owner).filter(pk=note_id)
+    notes = Note.objects.filter(owner_id=owner.pk) if in_bin else Note.objects.owned_by(owner)
+    row = notes.filter(pk=note_id)
     version = row.select_for_update().values_list("version", flat=True).first()
     if version is None:
-        raise NoteNotFound
+        raise note_missing(owner=owner, note_id=note_id)
     if expected_version is not None and expected_version != version:
         raise NoteVersionConflict(version)
     return row
 
 
-def _written(
-    row: NoteQuerySet, changes: dict[str, Any], *, owner: AbstractBaseUser, note_id: UUID
-) -> Note:
-    if not row.filter(**changes).exists():
-        content = changes.get("content", F("content"))
-        size = OctetLength(content if isinstance(content, Combinable) else Value(content))
-        fitting = row.annotate(size_after=size).filter(size_after__lte=MAX_CONTENT_BYTES)
-        if not fitting.update(**changes, version=F("version") + 1, updated=timezone.now()):
-            raise NoteTooLarge(MAX_CONTENT_BYTES)
-    return note_get(owner=owner, note_id=note_id)
+def _write(
+    row: NoteQuerySet,
+    changes: dict[str, Any],
+    *,
+    note_id: UUID,
+    author: Author,
+    change: Change,
+    restored_version: int | None = None,
+) -> None:
+    """Change and record the locked row, unless it is like that already."""
+    content = changes.pop("content", None)
+    if content is not None and row.filter(content=content).exists():
+        content = None
+    if content is None and row.filter(**changes).exists():
+        return
+    into = state_kept(
+        note_id=note_id, author=author, change=change, content_changes=content is not None
+    )
+    if content is not None:
+        changes["content"] = content
+        row = row.annotate(size_after=OctetLength(content)).filter(
+            size_after__lte=MAX_CONTENT_BYTES
+        )
+    if not row.update(**changes, version=F("version") + 1, updated=timezone.now()):
+        raise NoteTooLarge(MAX_CONTENT_BYTES)
+    change_recorded(
+        note=Note.objects.defer("content").get(pk=note_id),
+        author=author,
+        change=change,
+        into=into,
+        restored_version=restored_version,
+    )
 
 
 def _content_joined(content: str, mode: UpdateMode) -> Combinable:

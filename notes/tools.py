@@ -17,8 +17,10 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from pydantic import Field
 
 from notes import search, selectors, services
+from notes.authors import Author
 from notes.exceptions import (
     NoteError,
+    NoteInBin,
     NoteInvalid,
     NoteNotFound,
     NotePassageError,
@@ -59,6 +61,7 @@ def note_create(
     with _as_user(context) as owner:
         note = services.note_create(
             owner=owner,
+            author=_author(context, owner),
             title=title,
             content=content,
             folder=folder,
@@ -205,6 +208,7 @@ def note_update(
                 raise ToolError("mode edit needs old_text, the passage that content replaces.")
             note = services.note_edit(
                 owner=owner,
+                author=_author(context, owner),
                 note_id=note_id,
                 old_text=old_text,
                 new_text=content,
@@ -217,6 +221,7 @@ def note_update(
                 expected_version = _version_to_replace(context, owner, note_id, expected_version)
             note = services.note_update(
                 owner=owner,
+                author=_author(context, owner),
                 note_id=note_id,
                 content=content,
                 mode=mode,
@@ -261,8 +266,21 @@ def _as_user(context: ToolContext) -> Iterator[AbstractBaseUser]:
         raise ToolError(_advice(error)) from error
 
 
+def _author(context: ToolContext, owner: AbstractBaseUser) -> Author:
+    return Author(
+        kind="assistant",
+        user=owner,
+        via="tool",
+        conversation_id=context.conversation_id,
+        run_id=context.run_id,
+        call_id=context.call_id,
+    )
+
+
 def _advice(error: NoteError) -> str:
     match error:
+        case NoteInBin():
+            return f"{error.message} Only the user can restore it: tell them."
         case NoteNotFound():
             return f"{error.message} Find the id with note_search or note_list."
         case NoteVersionConflict():

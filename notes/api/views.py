@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from notes import search, selectors, services
 from notes.api import serializers
 from notes.api.errors import api_error, version_conflict
+from notes.authors import Author
 from notes.exceptions import NoteError
 from notes.models import Note
 from notes.search import Page, SearchFilters
@@ -30,6 +31,10 @@ class NoteAPIView(GenericAPIView[Note]):
     @property
     def owner(self) -> AbstractBaseUser:
         return cast(AbstractBaseUser, self.request.user)
+
+    @property
+    def author(self) -> Author:
+        return Author.person(self.owner, "rest", token=self.request.auth)
 
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(api_error(exc) if isinstance(exc, NoteError) else exc)
@@ -72,6 +77,7 @@ class NoteListView(NoteAPIView):
         sent = self.sent(serializers.NoteCreateSerializer)
         note = services.note_create(
             owner=self.owner,
+            author=self.author,
             source_conversation_id=sent.pop("source_conversation", None),
             source_message_id=sent.pop("source_message", None),
             **sent,
@@ -104,7 +110,10 @@ class NoteView(NoteAPIView):
     def delete(self, request: Request, note_id: UUID) -> Response:
         """Put the note into the bin."""
         services.note_delete(
-            owner=self.owner, note_id=note_id, expected_version=self._expected_version(note_id)
+            owner=self.owner,
+            author=self.author,
+            note_id=note_id,
+            expected_version=self._expected_version(note_id),
         )
         return Response(status=204)
 
@@ -112,6 +121,7 @@ class NoteView(NoteAPIView):
         sent = self.sent(serializers.NoteUpdateSerializer)
         note = services.note_update(
             owner=self.owner,
+            author=self.author,
             note_id=note_id,
             expected_version=self._expected_version(note_id),
             **sent,

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_htmx.middleware import HtmxDetails
 
 from notes import selectors, services
+from notes.authors import Author
 from notes.exceptions import NoteError, NoteNotFound, NoteVersionConflict
 from notes.models import Note
 from notes.pages.forms import NoteForm, form_of
@@ -61,7 +62,9 @@ def note_new_page(request: PageRequest) -> HttpResponse:
     form = NoteForm(request.POST)
     if form.is_valid():
         try:
-            note = services.note_create(owner=request.user, **form.fields_of_note())
+            note = services.note_create(
+                owner=request.user, author=_author(request), **form.fields_of_note()
+            )
         except NoteError as error:
             form.take_error(error)
         else:
@@ -81,6 +84,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
         try:
             saved = services.note_update(
                 owner=request.user,
+                author=_author(request),
                 note_id=note_id,
                 expected_version=form.cleaned_data["version"] or 0,
                 **form.fields_of_note(),
@@ -104,7 +108,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
 def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Into the bin, after the person confirmed it."""
     note = _note(request, note_id)
-    services.note_delete(owner=request.user, note_id=note_id)
+    services.note_delete(owner=request.user, author=_author(request), note_id=note_id)
     messages.success(request, f"“{note.title or 'Untitled'}” is deleted.")
     return redirect("notes:list")
 
@@ -129,6 +133,10 @@ def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -
 def _json_error(code: str, message: str, status: int) -> JsonResponse:
     error = {"code": code, "message": message, "fields": {}}
     return JsonResponse({"error": error}, status=status)
+
+
+def _author(request: PageRequest) -> Author:
+    return Author.person(request.user, "page")
 
 
 def _note(request: PageRequest, note_id: UUID) -> Note:

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from notes.models import Note
-from notes.services import note_create
+from tests.notes.writing import note_create
 
 LIST = "/admin/notes/note/"
 
@@ -57,6 +57,8 @@ def test_operator_finds_notes_by_owner_and_id_only(
         "tags__contains=canary-g",
         "tags_folded__contains=canary-g",
         "search_entry__vector=canary",
+        "revisions__content__startswith=canary",
+        "revisions__title=canary-t",
     ],
 )
 def test_operator_cannot_probe_what_is_written(operator: Client, note: Note, lookup: str) -> None:

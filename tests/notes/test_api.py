@@ -16,7 +16,7 @@ from accounts.services import token_create
 from chat.models import Conversation
 from notes.models import Note
 from notes.rules import MAX_CONTENT_BYTES
-from notes.services import note_create
+from tests.notes.writing import note_create
 
 NOTES = "/api/notes/"
 PATHS = [

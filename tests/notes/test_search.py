@@ -14,7 +14,7 @@ from accounts.models import User
 from notes.exceptions import NoteInvalid, SearchTimeout
 from notes.models import NoteSearchEntry
 from notes.search import Page, SearchFilters, SearchHit, SearchPage, search
-from notes.services import note_create, note_delete, note_update
+from tests.notes.writing import note_create, note_delete, note_update
 
 HOSTILE = [
     "the", '"', '""', "-", "-the", "or", "or or", ":*", "'\":*", "a & | !", "🎉", "()", "\\", "<->",

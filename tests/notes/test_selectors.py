@@ -12,7 +12,7 @@ from accounts.models import User
 from notes.exceptions import NoteInvalid
 from notes.models import Note
 from notes.selectors import FolderCount, TagCount, folder_counts, note_list, tag_counts
-from notes.services import note_create, note_delete, note_update
+from tests.notes.writing import note_create, note_delete, note_update
 
 
 def titles(notes: Iterable[Note]) -> list[str]:

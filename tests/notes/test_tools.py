@@ -3,17 +3,18 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from accounts.models import User
-from chat.models import Conversation, Message
+from chat.models import Conversation, Message, ToolCall
 from notes import tools
-from notes.models import Note, NoteSeen
+from notes.models import Note, NoteRevision, NoteSeen
 from notes.selectors import note_get
-from notes.services import note_create, note_delete, note_update
+from tests.notes.writing import note_create, note_delete, note_update
 from tools.definitions import Outcome, ToolContext, ToolOutput
 from tools.exceptions import ToolError
 from tools.invocation import invoke
@@ -322,13 +323,48 @@ def test_note_tools_do_nothing_for_nobody(alice: User, name: str) -> None:
     assert not Note.objects.exists()
 
 
-def test_note_tools_find_nothing_in_the_bin(alice: User, context: ToolContext) -> None:
+def test_note_tools_find_nothing_in_the_bin(
+    alice: User, mallory: User, context: ToolContext
+) -> None:
     note = note_create(owner=alice, content="milk")
     note_delete(owner=alice, note_id=note.pk)
     assert body(tools.note_search(context, "milk"))["total"] == 0
     assert body(tools.note_list(context))["total"] == 0
-    with pytest.raises(ToolError, match="no such note"):
-        tools.note_read(context, note.pk)
+    for call in (
+        lambda context: tools.note_read(context, note.pk),
+        lambda context: tools.note_update(context, note.pk, "append", "eggs"),
+        lambda context: tools.note_update(context, note.pk, "replace", "eggs"),
+        lambda context: tools.note_update(context, note.pk, "edit", "eggs", old_text="milk"),
+    ):
+        with pytest.raises(ToolError, match="is in the bin. Only the user can restore it"):
+            call(context)
+        with pytest.raises(ToolError, match="no such note"):
+            call(of(mallory))
+    assert Note.objects.get().content == "milk"
+
+
+def test_note_tools_say_which_call_changed_a_note(alice: User, context: ToolContext) -> None:
+    message = Message.objects.get()
+    calls = [
+        ToolCall.objects.create(
+            owner=alice,
+            conversation_id=message.conversation_id,
+            message=message,
+            position=position,
+            call_id=f"call_{position}",
+        )
+        for position in range(3)
+    ]
+    created, appended, edited = (replace(context, call_id=call.call_id) for call in calls)
+    tools.note_create(created, title="T", content="milk")
+    note = Note.objects.get()
+    tools.note_update(appended, note.pk, "append", "\neggs")
+    tools.note_update(edited, note.pk, "edit", "tea", old_text="milk")
+    revisions = NoteRevision.objects.order_by("version")
+    assert [revision.tool_call_id for revision in revisions] == [call.pk for call in calls]
+    assert {(each.author_kind, each.via, each.user_id) for each in revisions} == {
+        ("assistant", "tool", alice.pk)
+    }
 
 
 def test_note_tools_commit_nothing_when_their_time_is_over(alice: User) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from notes.models import Note
-from notes.services import note_create, note_update
+from tests.notes.writing import note_create, note_update
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,74 @@
+"""Reads of a note's revisions, each inside its owner's notes. ``recording`` writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from notes.exceptions import RevisionNotFound
+from notes.models import NoteRevision
+from notes.selectors import note_version
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+
+class _Origin(TypedDict):
+    conversation_id: UUID | None
+    message_id: UUID | None
+    username: str | None
+
+
+class _Whole(_Origin):
+    text: str
+
+
+ListedRevision: TypeAlias = "WithAnnotations[NoteRevision, _Origin]"
+WholeRevision: TypeAlias = "WithAnnotations[NoteRevision, _Whole]"
+
+
+def revision_list(*, owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:
+    """The newest first, without contents; with the answer that an assistant changed it in."""
+    note_version(owner=owner, note_id=note_id)
+    return _revisions(owner, note_id)
+
+
+def revision_get(*, owner: AbstractBaseUser, note_id: UUID, version: int) -> WholeRevision:
+    """One revision with ``text``, its content; read in one statement, as contents move on."""
+    note_version(owner=owner, note_id=note_id)
+    revision = _with_text(_revisions(owner, note_id)).filter(version=version).first()
+    if revision is None:
+        raise RevisionNotFound
+    return revision
+
+
+def revision_before(
+    *, owner: AbstractBaseUser, note_id: UUID, version: int
+) -> WholeRevision | None:
+    """The revision before ``version``, if there is one."""
+    return _with_text(_revisions(owner, note_id)).filter(version__lt=version).first()
+
+
+def _revisions(owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:
+    revisions = NoteRevision.objects.filter(
+        note_id=note_id, note__owner_id=owner.pk, note__deleted__isnull=True
+    )
+    shown = revisions.defer("content").annotate(
+        conversation_id=F("run__conversation_id"),
+        message_id=F("tool_call__message_id"),
+        username=F("user__username"),
+    )
+    return cast("QuerySet[ListedRevision]", shown.order_by("-version"))
+
+
+def _with_text(revisions: QuerySet[ListedRevision]) -> QuerySet[WholeRevision]:
+    """A content that is null is the next one that is not, or the note's own."""
+    later = NoteRevision.objects.filter(
+        note_id=OuterRef("note_id"), version__gte=OuterRef("version"), content__isnull=False
+    )
+    text = Coalesce(Subquery(later.order_by("version").values("content")[:1]), F("note__content"))
+    return cast("QuerySet[WholeRevision]", revisions.annotate(text=text))
