@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from chat.runs.lifecycle import run_start
-from notes.services import note_create
+from tests.notes.writing import note_create
 
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
 PAGES = ["/", "/notes/", "/notes/?q=word", "/notes/new/", "/login/", "conversation", "note", "edit"]

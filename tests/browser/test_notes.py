@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from notes.services import note_create, note_update
+from tests.notes.writing import note_create, note_update
 
 
 def test_search_finds_as_one_types_and_the_last_query_wins(page, user):
