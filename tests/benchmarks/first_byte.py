@@ -77,10 +77,7 @@ def in_browser(process: Process) -> None:
             page.fill("textarea", QUESTION)
             began = time.perf_counter()
             page.press("textarea", "Enter")
-            page.wait_for_function(
-                "document.querySelector('[data-role=assistant]')?.innerText.includes('Notewire')",
-                polling="raf",
-            )
+            page.locator(".answer .prose", has_text="Notewire").first.wait_for()
             figures.append(milliseconds(began))
         browser.close()
     report("page, from Send to first text", figures)
