@@ -28,7 +28,8 @@ class CompletionStream:
     """Encodes one run from its first event; keeps what chunks must agree on."""
 
     def __init__(self, *, run_id: UUID, created: datetime, model: str = "") -> None:
-        self._chunk = _head(run_id, created, model) | {"object": "chat.completion.chunk"}
+        self._fields = _head(run_id, created, model) | {"object": "chat.completion.chunk"}
+        self._head = b""
         self._begun = False
         self._text = _Joined()
         self._thinking = _Joined()
@@ -44,7 +45,8 @@ class CompletionStream:
                 joined = self._thinking.next(message_id, text)
                 yield self._delta(logged, {"reasoning_content": joined})
             case RunStarted(model=model):
-                self._chunk["model"] = model
+                self._fields["model"] = model
+                self._head = b""
                 self._text.interrupt()
                 self._thinking.interrupt()
                 yield named(logged)
@@ -65,8 +67,10 @@ class CompletionStream:
         if not self._begun:
             self._begun = True
             delta = {"role": "assistant", "content": ""} | delta
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return frame(one_line(self._chunk | {"choices": [choice]}), event_id=logged.id)
+        if not self._head:  # the same for thousands of chunks: encoded once
+            self._head = one_line(self._fields).removesuffix(b"}")
+        choice = one_line({"index": 0, "delta": delta, "finish_reason": finish})
+        return frame(b'%b,"choices":[%b]}' % (self._head, choice), event_id=logged.id)
 
 
 class _Joined:
