@@ -162,8 +162,10 @@ ACTIVE_STATUSES = (RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.AWAITING_APPRO
 class Run(models.Model):
     """One user request carried to its end. Only ``runs/lifecycle`` sets its status.
 
-    ``attempt`` is 0 until an executor begins and rises only after a crash: every write of an
-    executor carries ``WHERE attempt = mine``. ``job_id`` is the procrastinate job that carries it.
+    ``base`` is the message that its first answer follows where it is not the user's: the last one
+    of the run that it continues. ``attempt`` is 0 until an executor begins and rises with each one
+    that does: every write of an executor carries ``WHERE attempt = mine``. ``job_id`` is the
+    procrastinate job that carries it.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -172,6 +174,9 @@ class Run(models.Model):
     )
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
     message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="+")
+    base = models.ForeignKey(
+        Message, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
     status = models.CharField(max_length=20, choices=RunStatus.choices, default=RunStatus.QUEUED)
     stop_reason = models.CharField(max_length=20, blank=True, default="")
     stop_requested = models.DateTimeField(null=True, blank=True)

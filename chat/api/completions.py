@@ -27,7 +27,7 @@ from chat.wire.openai import CompletionStream, completion_body
 from web.schema import ErrorSerializer
 from web.streams import DeferredResponse, EventStreamResponse, State
 
-_ANSWERS = {
+ANSWERS = {
     (200, "text/event-stream"): OpenApiResponse(
         OpenApiTypes.STR,
         description="With `stream`: OpenAI chunks as unnamed events, all else as named events. "
@@ -48,7 +48,7 @@ class CompletionsView(APIView):
         operation_id="completions_create",
         summary="Begin a conversation and answer its first message",
         request=CompletionSerializer,
-        responses=_ANSWERS,
+        responses=ANSWERS,
     )
     def post(self, request: Request) -> HttpResponse:
         return answered(request, conversation_id=None)
@@ -63,7 +63,7 @@ class ConversationCompletionsView(APIView):
         operation_id="conversations_completions_create",
         summary="Answer a message in a conversation",
         request=CompletionSerializer,
-        responses=_ANSWERS,
+        responses=ANSWERS,
     )
     def post(self, request: Request, conversation_id: UUID) -> HttpResponse:
         return answered(request, conversation_id=conversation_id)
@@ -80,9 +80,14 @@ def answered(request: Request, *, conversation_id: UUID | None) -> HttpResponse:
             content=asked.validated_data["content"],
             model=asked.validated_data["model"],
         )
+    return delivered(run, stream=asked.validated_data["stream"])
+
+
+def delivered(run: Run, *, stream: bool) -> HttpResponse:
+    """The answer of a run that was just started, as a stream or as one body."""
     label = f"run {run.id}"
     response: HttpResponse
-    if asked.validated_data["stream"]:
+    if stream:
         response = EventStreamResponse(lambda state: _stream(state, run), label=label)
     else:
         response = DeferredResponse(lambda state: _body(state, run), label=label)

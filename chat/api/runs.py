@@ -1,24 +1,31 @@
-"""One run: its state, its events live or again, and its stop."""
+"""One run: its state, its events live or again, its stop, and another one like it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import ClassVar
 from uuid import UUID
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chat.api.completions import ANSWERS, delivered
 from chat.api.errors import translated
 from chat.api.following import follow, is_over
 from chat.api.requests import owner_of
-from chat.api.serializers import RunSerializer, StoppedRunSerializer
-from chat.runs.lifecycle import run_stop
+from chat.api.serializers import AgainSerializer, RunSerializer, StoppedRunSerializer
+from chat.models import Run
+from chat.runs.lifecycle import run_continue, run_retry, run_stop
 from chat.transcript.selectors import run_get
 from chat.wire import sse
 from web.errors import ApiError
@@ -50,6 +57,46 @@ class RunStopView(APIView):
         with translated():
             run = run_stop(owner=owner_of(request), run_id=run_id)
         return Response(StoppedRunSerializer(run).data)
+
+
+class RunAgainView(APIView):
+    """A new run on the same user message: going on from the answer, or beside it."""
+
+    scopes: ClassVar = {"POST": "chat"}
+    service: ClassVar[Callable[..., Run]]
+
+    def post(self, request: Request, run_id: UUID) -> HttpResponse:
+        asked = AgainSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        with translated():
+            run = type(self).service(
+                owner=owner_of(request), run_id=run_id, model=asked.validated_data["model"]
+            )
+        return delivered(run, stream=asked.validated_data["stream"])
+
+
+@extend_schema_view(
+    post=extend_schema(
+        operation_id="runs_continue",
+        summary="Go on from the answer of an ended run, with fresh iterations",
+        request=AgainSerializer,
+        responses=ANSWERS,
+    )
+)
+class RunContinueView(RunAgainView):
+    service = staticmethod(run_continue)
+
+
+@extend_schema_view(
+    post=extend_schema(
+        operation_id="runs_retry",
+        summary="Answer the same message once more, beside the old answer",
+        request=AgainSerializer,
+        responses=ANSWERS,
+    )
+)
+class RunRetryView(RunAgainView):
+    service = staticmethod(run_retry)
 
 
 class RunEventsView(APIView):

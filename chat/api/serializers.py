@@ -195,10 +195,9 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         return UsageSerializer(message).data if message.usage_is else None
 
 
-class CompletionSerializer(serializers.Serializer[Any]):
-    """What a person says, and how the answer is to come."""
+class AgainSerializer(serializers.Serializer[Any]):
+    """Who is to answer, and how the answer is to come."""
 
-    content = ExactTextField(help_text="The message, at most 200,000 bytes.")
     model = ExactTextField(
         max_length=300,
         required=False,
@@ -208,6 +207,12 @@ class CompletionSerializer(serializers.Serializer[Any]):
     stream = serializers.BooleanField(
         required=False, default=True, help_text="Server-sent events, or one JSON body at the end."
     )
+
+
+class CompletionSerializer(AgainSerializer):
+    """What a person says, and how the answer is to come."""
+
+    content = ExactTextField(help_text="The message, at most 200,000 bytes.")
 
     def validate_content(self, value: str) -> str:
         if not value.strip():

@@ -26,6 +26,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("models/", ModelsView.as_view(), name="models"),
     path("runs/<uuid:run_id>/", runs.RunView.as_view(), name="run"),
+    path("runs/<uuid:run_id>/continue/", runs.RunContinueView.as_view(), name="run-continue"),
+    path("runs/<uuid:run_id>/retry/", runs.RunRetryView.as_view(), name="run-retry"),
     path("runs/<uuid:run_id>/events/", runs.RunEventsView.as_view(), name="run-events"),
     path("runs/<uuid:run_id>/stop/", runs.RunStopView.as_view(), name="run-stop"),
     path("tools/", ToolsView.as_view(), name="tools"),

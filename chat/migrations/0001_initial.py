@@ -166,6 +166,16 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "base",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="chat.message",
+                    ),
+                ),
+                (
                     "message",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,

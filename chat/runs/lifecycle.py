@@ -97,13 +97,46 @@ def run_start(
     return run
 
 
-def _run_insert(*, conversation: Conversation, message: Message, model: str) -> Run:
+def run_continue(*, owner: User, run_id: UUID, model: str = "") -> Run:
+    """A new run on the same user message, with fresh iterations, that goes on from what is there.
+
+    Raises ``Run.DoesNotExist``, ``ConversationBusyError``.
+    """
+    return _run_again(owner=owner, run_id=run_id, model=model, keep_answer=True)
+
+
+def run_retry(*, owner: User, run_id: UUID, model: str = "") -> Run:
+    """A new answer to the same user message, a sibling of the old one, which is kept.
+
+    Raises ``Run.DoesNotExist``, ``ConversationBusyError``.
+    """
+    return _run_again(owner=owner, run_id=run_id, model=model, keep_answer=False)
+
+
+def _run_again(*, owner: User, run_id: UUID, model: str, keep_answer: bool) -> Run:
+    with transaction.atomic():
+        ended = Run.objects.select_related("message").get(id=run_id, owner=owner)
+        conversation = Conversation.objects.select_for_update().get(id=ended.conversation_id)
+        base_id = _tip(ended) if keep_answer else ended.message_id
+        run = _run_insert(
+            conversation=conversation, message=ended.message, base_id=base_id, model=model
+        )
+        conversation.leaf_id = base_id
+        conversation.save(update_fields=["leaf", "updated"])
+        _run_defer(run)
+    return run
+
+
+def _run_insert(
+    *, conversation: Conversation, message: Message, model: str, base_id: UUID | None = None
+) -> Run:
     try:
         with transaction.atomic():
             return Run.objects.create(
                 owner_id=conversation.owner_id,
                 conversation=conversation,
                 message=message,
+                base_id=base_id,
                 model=model or conversation.model,
             )
     except IntegrityError:
@@ -149,9 +182,9 @@ def run_begin(*, run_id: UUID) -> Begun | None:
 
 
 def _tip(run: Run) -> UUID:
-    """The last message of the run's own branch; the user's message where nothing came yet."""
+    """The last message of the run's own branch; what it follows where nothing came yet."""
     last = run.messages.order_by("-created", "-id").values_list("id", flat=True).first()
-    return last or run.message_id
+    return last or run.base_id or run.message_id
 
 
 def run_name(*, fence: Fence, provider: str, model: str) -> None:
