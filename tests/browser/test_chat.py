@@ -43,7 +43,7 @@ def test_person_logs_in_asks_for_a_note_watches_the_tools_and_opens_it(open_cont
     page.reload()
     assert page.locator("#transcript").inner_text() == live
     page.locator(".call .chip", has_text="Groceries").first.click()
-    expect(page.locator(".note h2")).to_have_text("Groceries")
+    expect(page.locator(".note-head h1")).to_have_text("Groceries")
     expect(page.locator(".note .prose")).to_contain_text("milk")
     expect(page.locator(".note .prose")).to_contain_text("eggs")
     page.get_by_role("link", name="From a conversation").click()

@@ -26,7 +26,7 @@ def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):
     page.get_by_label("Text").fill("# Steps\n\n- one")
     expect(page.locator("#preview h1")).to_have_text("Steps")
     page.keyboard.press("Control+s")
-    expect(page.locator(".note h2")).to_have_text("Plan")
+    expect(page.locator(".note-head h1")).to_have_text("Plan")
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Text").fill("changed")
     expect(page.locator("#editor-state")).to_have_text("Not saved")

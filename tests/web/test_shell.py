@@ -42,3 +42,11 @@ def test_page_asks_anonymous_visitors_to_log_in(client_of, path):
     response = client_of().get(path)
     assert response.status_code == 302
     assert "login" in response["Location"]
+
+
+@pytest.mark.parametrize("path", ["/", "/notes/", "/notes/new/"])
+def test_private_pages_enforce_trusted_types_and_are_stored_nowhere(client_of, user, path):
+    response = client_of(user).get(path)
+    assert "require-trusted-types-for 'script'" in response["Content-Security-Policy"]
+    assert "trusted-types notewire default" in response["Content-Security-Policy"]
+    assert "no-store" in response["Cache-Control"]
