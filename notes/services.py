@@ -10,7 +10,7 @@ other one is kept as a revision with its author, whom each service must be told.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -45,6 +45,8 @@ from notes.tags import tags_normalised
 #: What a given content is to the one that is there. Joined exactly: nothing is put in between.
 UpdateMode = Literal["replace", "append", "prepend"]
 
+#: How long a deleted note can be restored.
+KEPT_IN_BIN = timedelta(days=30)
 #: Notes that a purge deletes in one transaction.
 PURGED_AT_ONCE = 100
 
@@ -198,7 +200,7 @@ def note_restore(
 ) -> Note:
     """Take the note out of the bin. One that is not in it stays as it is."""
     with transaction.atomic():
-        row = _locked(owner, note_id, expected_version, in_bin=True)
+        row = _locked(owner, note_id, expected_version, binned_too=True)
         _write(row, {"deleted": None}, note_id=note_id, author=author, change=Change.UNDELETED)
         return note_get(owner=owner, note_id=note_id)
 
@@ -217,10 +219,14 @@ def bin_purge(*, before: datetime) -> int:
 
 
 def _locked(
-    owner: AbstractBaseUser, note_id: UUID, expected_version: int | None, *, in_bin: bool = False
+    owner: AbstractBaseUser,
+    note_id: UUID,
+    expected_version: int | None,
+    *,
+    binned_too: bool = False,
 ) -> NoteQuerySet:
     """A query for the one row, which nobody else can change before the transaction ends."""
-    notes = Note.objects.filter(owner_id=owner.pk) if in_bin else Note.objects.owned_by(owner)
+    notes = Note.objects.filter(owner_id=owner.pk) if binned_too else Note.objects.owned_by(owner)
     row = notes.filter(pk=note_id)
     version = row.select_for_update().values_list("version", flat=True).first()
     if version is None:
