@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from notes.diffs import FieldChange, TextDiff, field_changes, text_diff
 from notes.exceptions import RevisionNotFound
 from notes.models import NoteRevision
 from notes.selectors import note_version
@@ -31,6 +33,16 @@ ListedRevision: TypeAlias = "WithAnnotations[NoteRevision, _Origin]"
 WholeRevision: TypeAlias = "WithAnnotations[NoteRevision, _Whole]"
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed up to ``revision``: everything, where there is nothing it is ``against``."""
+
+    revision: WholeRevision
+    against: int | None
+    fields: tuple[FieldChange, ...]
+    content: TextDiff
+
+
 def revision_list(*, owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:
     """The newest first, without contents; with the answer that an assistant changed it in."""
     note_version(owner=owner, note_id=note_id)
@@ -46,11 +58,21 @@ def revision_get(*, owner: AbstractBaseUser, note_id: UUID, version: int) -> Who
     return revision
 
 
-def revision_before(
-    *, owner: AbstractBaseUser, note_id: UUID, version: int
-) -> WholeRevision | None:
-    """The revision before ``version``, if there is one."""
-    return _with_text(_revisions(owner, note_id)).filter(version__lt=version).first()
+def revision_compare(
+    *, owner: AbstractBaseUser, note_id: UUID, version: int, against: int | None = None
+) -> Comparison:
+    """A revision beside the one of version ``against``, or the one before it."""
+    revision = revision_get(owner=owner, note_id=note_id, version=version)
+    if against is None:
+        earlier = _with_text(_revisions(owner, note_id)).filter(version__lt=version).first()
+    else:
+        earlier = revision_get(owner=owner, note_id=note_id, version=against)
+    return Comparison(
+        revision=revision,
+        against=earlier.version if earlier else None,
+        fields=field_changes(earlier, revision) if earlier else (),
+        content=text_diff(earlier.text if earlier else "", revision.text),
+    )
 
 
 def _revisions(owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:

@@ -53,10 +53,10 @@ def note_get(*, owner: AbstractBaseUser, note_id: UUID) -> Note:
     return note
 
 
-def note_version(*, owner: AbstractBaseUser, note_id: UUID) -> int:
+def note_version(*, owner: AbstractBaseUser, note_id: UUID, binned_too: bool = False) -> int:
     """The version that the note is at."""
-    notes = Note.objects.owned_by(owner).filter(pk=note_id)
-    version = notes.values_list("version", flat=True).first()
+    notes = Note.objects.filter(owner_id=owner.pk) if binned_too else Note.objects.owned_by(owner)
+    version = notes.filter(pk=note_id).values_list("version", flat=True).first()
     if version is None:
         raise note_missing(owner=owner, note_id=note_id)
     return version

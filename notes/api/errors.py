@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from notes.exceptions import (
     NoteError,
+    NoteInBin,
     NoteInvalid,
     NoteNotFound,
     NoteTooLarge,
     NoteVersionConflict,
+    RevisionNotFound,
     SearchTimeout,
 )
 from web.errors import ApiError, not_found
@@ -15,6 +17,8 @@ from web.errors import ApiError, not_found
 
 def api_error(error: NoteError) -> ApiError:
     match error:
+        case NoteInBin() | RevisionNotFound():
+            return ApiError(error.code, error.message, 404)
         case NoteNotFound():
             return not_found()
         case NoteInvalid():

@@ -23,7 +23,7 @@ from web.idempotency import idempotent
 from web.preconditions import conditional, etag, expected_version
 
 
-class NoteAPIView(GenericAPIView[Note]):
+class NoteAPIView(GenericAPIView[Any]):
     """What all views of notes share: whose notes, and how an error is said."""
 
     serializer_class: Any = serializers.NoteSerializer
@@ -48,6 +48,11 @@ class NoteAPIView(GenericAPIView[Note]):
         query = self.request.query_params
         tags = {"tag": query.getlist("tag")} if "tag" in query else {}
         return _validated(serializer, query.dict() | tags)
+
+    def expected_version(self, note_id: UUID, *, binned_too: bool = False) -> int | None:
+        """The version that ``If-Match`` asks for, which is the note's."""
+        current = selectors.note_version(owner=self.owner, note_id=note_id, binned_too=binned_too)
+        return expected_version(self.request, current=current, conflict=version_conflict)
 
 
 class NoteListView(NoteAPIView):
@@ -83,13 +88,13 @@ class NoteListView(NoteAPIView):
             **sent,
         )
         location = reverse("api-note", kwargs={"note_id": note.pk})
-        return _note_response(note, status=201, Location=location)
+        return note_response(note, status=201, Location=location)
 
 
 class NoteView(NoteAPIView):
     def get(self, request: Request, note_id: UUID) -> Response:
         """One note with its content; the `ETag` is its version."""
-        return _note_response(selectors.note_get(owner=self.owner, note_id=note_id))
+        return note_response(selectors.note_get(owner=self.owner, note_id=note_id))
 
     @extend_schema(request=serializers.NoteUpdateSerializer)
     @conditional
@@ -113,7 +118,7 @@ class NoteView(NoteAPIView):
             owner=self.owner,
             author=self.author,
             note_id=note_id,
-            expected_version=self._expected_version(note_id),
+            expected_version=self.expected_version(note_id),
         )
         return Response(status=204)
 
@@ -123,14 +128,10 @@ class NoteView(NoteAPIView):
             owner=self.owner,
             author=self.author,
             note_id=note_id,
-            expected_version=self._expected_version(note_id),
+            expected_version=self.expected_version(note_id),
             **sent,
         )
-        return _note_response(note)
-
-    def _expected_version(self, note_id: UUID) -> int | None:
-        current = selectors.note_version(owner=self.owner, note_id=note_id)
-        return expected_version(self.request, current=current, conflict=version_conflict)
+        return note_response(note)
 
 
 class NoteSearchView(NoteAPIView):
@@ -181,6 +182,6 @@ def _validated(serializer: type[Any], data: Any) -> dict[str, Any]:
     return dict(checked.validated_data)
 
 
-def _note_response(note: Note, *, status: int = 200, **headers: str) -> Response:
+def note_response(note: Note, *, status: int = 200, **headers: str) -> Response:
     headers["ETag"] = etag(note.version)
     return Response(serializers.NoteSerializer(note).data, status=status, headers=headers)

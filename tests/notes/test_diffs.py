@@ -115,7 +115,7 @@ def test_lines_of_too_many_words_are_shown_without_marks() -> None:
     text = sentence(chance, diffs.LINE_WORDS)
     assert text_diff(text, f"{text}x").detail == "words"
     assert text_diff(text, f"{text} more").detail == "lines"
-    many = "\n".join(sentence(chance, 100) for _ in range(120))
+    many = "\n".join(sentence(chance, 100) for _ in range(105))
     diff = text_diff(many, many.replace("\n", " more\n") + " more")
     assert diff.detail == "lines"
     assert not any(line.marks for hunk in diff.hunks for line in hunk.lines)
