@@ -4,8 +4,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from notes.services import note_create
 from tests.browser.test_chat import STORY, finished, send
+from tests.notes.writing import note_create
 
 MARKDOWN = """# Plan
 
