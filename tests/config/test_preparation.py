@@ -1,4 +1,4 @@
-"""What is prepared is prepared once: schema and static files; and what dump writes, restore reads."""
+"""Schema and static files are prepared once; what dump writes, restore reads or refuses."""
 
 from __future__ import annotations
 
