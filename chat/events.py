@@ -172,7 +172,10 @@ EVENTS: dict[str, type[Event]] = {
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
-    """An event with its place in its run's log; ``id`` is what SSE listeners resume from."""
+    """An event with its place in its run's log.
+
+    ``id`` is what a listener of the run resumes from, ``full_id`` one of the conversation.
+    """
 
     run_id: UUID
     attempt: int
@@ -182,6 +185,10 @@ class LoggedEvent(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         return f"{self.attempt}-{self.seq}"
+
+    @property
+    def full_id(self) -> str:
+        return f"{self.run_id}.{self.id}"
 
 
 def to_data(event: Event) -> Any:

@@ -48,6 +48,7 @@ class HandedOverResponse(HttpResponse):
 class EventStreamResponse(HandedOverResponse):
     """200 and a first comment at once; later errors are events."""
 
+    media_type = "text/event-stream; charset=utf-8"
     first = b": connected\n\n"
     failure = (
         b'event: error\ndata: {"code":"internal","message":"The stream broke off.",'
@@ -56,7 +57,7 @@ class EventStreamResponse(HandedOverResponse):
     restarting = b": restarting\n\n"
 
     def __init__(self, source: Source, *, label: str = "") -> None:
-        super().__init__(self.first, content_type="text/event-stream; charset=utf-8")
+        super().__init__(self.first, content_type=self.media_type)
         self.source = source
         self.label = label
         self["Cache-Control"] = "no-cache, no-store, no-transform"
@@ -78,6 +79,15 @@ class EventStreamResponse(HandedOverResponse):
 
     async def restart(self, send: Send) -> None:
         await send(_body(self.restarting, more=False))
+
+
+class NdjsonStreamResponse(EventStreamResponse):
+    """The same as lines of JSON; a blank line is what a comment is elsewhere."""
+
+    media_type = "application/x-ndjson; charset=utf-8"
+    first = b"\n"
+    failure = b'{"type":"ERROR","code":"internal","message":"The stream broke off."}\n'
+    restarting = b"\n"
 
 
 class DeferredResponse(HandedOverResponse):

@@ -5,7 +5,6 @@ Owns the completion endpoints. Starting is ``runs.lifecycle``'s; what is written
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import ClassVar
 from uuid import UUID
@@ -20,18 +19,22 @@ from chat.api.errors import run_failed, translated
 from chat.api.following import drain, follow
 from chat.api.requests import owner_of
 from chat.api.serializers import CompletionSerializer
+from chat.api.streaming import stream_response
 from chat.models import Run
 from chat.runs.lifecycle import run_start
 from chat.wire import sse
 from chat.wire.openai import CompletionStream, completion_body
 from web.schema import ErrorSerializer
-from web.streams import DeferredResponse, EventStreamResponse, State
+from web.streams import DeferredResponse, State
 
 ANSWERS = {
     (200, "text/event-stream"): OpenApiResponse(
         OpenApiTypes.STR,
         description="With `stream`: OpenAI chunks as unnamed events, all else as named events. "
         "Without: one `chat.completion` at the end.",
+    ),
+    (200, "application/x-ndjson"): OpenApiResponse(
+        OpenApiTypes.STR, description="With `stream`, where `Accept` prefers it: a line an event."
     ),
     (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT),
     409: OpenApiResponse(ErrorSerializer, description="Another run is active: `run` is its id."),
@@ -80,27 +83,23 @@ def answered(request: Request, *, conversation_id: UUID | None) -> HttpResponse:
             content=asked.validated_data["content"],
             model=asked.validated_data["model"],
         )
-    return delivered(run, stream=asked.validated_data["stream"])
+    return delivered(request, run, stream=asked.validated_data["stream"])
 
 
-def delivered(run: Run, *, stream: bool) -> HttpResponse:
+def delivered(request: Request, run: Run, *, stream: bool) -> HttpResponse:
     """The answer of a run that was just started, as a stream or as one body."""
     label = f"run {run.id}"
     response: HttpResponse
     if stream:
-        response = EventStreamResponse(lambda state: _stream(state, run), label=label)
+        chunks = CompletionStream(run_id=run.id, created=run.created, model=run.model)
+        response = stream_response(
+            request, lambda runtime: follow(runtime, run.id), encode=chunks.encode, label=label
+        )
     else:
         response = DeferredResponse(lambda state: _body(state, run), label=label)
     response["X-Run-Id"] = str(run.id)
     response["X-Conversation-Id"] = str(run.conversation_id)
     return response
-
-
-async def _stream(state: State, run: Run) -> AsyncIterator[bytes]:
-    encoder = CompletionStream(run_id=run.id, created=run.created, model=run.model)
-    async with aclosing(follow(state["runtime"], run.id)) as batches:
-        async for batch in batches:
-            yield sse.KEEP_ALIVE if batch is None else encoder.encode(batch)
 
 
 async def _body(state: State, run: Run) -> tuple[int, bytes, dict[str, str]]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import ClassVar
 from uuid import UUID
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
-    OpenApiParameter,
     OpenApiResponse,
     extend_schema,
     extend_schema_view,
@@ -24,12 +21,16 @@ from chat.api.errors import translated
 from chat.api.following import follow, is_over
 from chat.api.requests import owner_of
 from chat.api.serializers import AgainSerializer, RunSerializer, StoppedRunSerializer
+from chat.api.streaming import (
+    STREAMED,
+    other_sites_refuse,
+    resume_parameters,
+    resume_point,
+    stream_response,
+)
 from chat.models import Run
 from chat.runs.lifecycle import run_continue, run_retry, run_stop
 from chat.transcript.selectors import run_get
-from chat.wire import sse
-from web.errors import ApiError
-from web.streams import EventStreamResponse, State
 
 
 class RunView(APIView):
@@ -72,7 +73,7 @@ class RunAgainView(APIView):
             run = type(self).service(
                 owner=owner_of(request), run_id=run_id, model=asked.validated_data["model"]
             )
-        return delivered(run, stream=asked.validated_data["stream"])
+        return delivered(request, run, stream=asked.validated_data["stream"])
 
 
 @extend_schema_view(
@@ -105,44 +106,19 @@ class RunEventsView(APIView):
     @extend_schema(
         operation_id="runs_events",
         summary="Follow a run's events, live or after the fact",
-        parameters=[
-            OpenApiParameter(
-                "after", description="Go on after this event id, as `Last-Event-ID` does."
-            ),
-            OpenApiParameter(
-                "Last-Event-ID",
-                location=OpenApiParameter.HEADER,
-                description="The id of the last event seen, `<attempt>-<seq>`.",
-            ),
-        ],
-        responses={
-            (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, description="Named events; `done` is the last one."
-            ),
+        parameters=resume_parameters("<attempt>-<seq>"),
+        responses=STREAMED
+        | {
             204: OpenApiResponse(description="`done` was seen: nothing follows."),
         },
     )
     def get(self, request: Request, run_id: UUID) -> HttpResponse:
-        _refuse_other_sites(request)
+        other_sites_refuse(request)
         with translated():
             run = run_get(owner=owner_of(request), run_id=run_id)
-        header = request.headers.get("Last-Event-ID", "")
-        resume = header or request.query_params.get("after", "")
+        resume = resume_point(request)
         if resume and is_over(run, resume=resume):
             return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
-        return EventStreamResponse(
-            lambda state: _stream(state, run.id, resume), label=f"run {run.id}"
+        return stream_response(
+            request, lambda runtime: follow(runtime, run.id, resume), label=f"run {run.id}"
         )
-
-
-async def _stream(state: State, run_id: UUID, resume: str) -> AsyncIterator[bytes]:
-    async with aclosing(follow(state["runtime"], run_id, resume)) as batches:
-        async for batch in batches:
-            yield sse.KEEP_ALIVE if batch is None else sse.encode(batch)
-
-
-def _refuse_other_sites(request: Request) -> None:
-    """A browser sends the cookie along with another site's ``EventSource`` too."""
-    site = request.headers.get("Sec-Fetch-Site", "same-origin")
-    if request.auth is None and site not in {"same-origin", "none"}:
-        raise ApiError("permission_denied", "Streams are for pages of this site.", 403)

@@ -25,17 +25,18 @@ _SEPARATORS = {
 _encoder = msgspec.json.Encoder()
 
 
-def encode(batch: Iterable[LoggedEvent]) -> bytes:
-    """What one write to a listener sends for a batch of events."""
-    return b"".join(map(named, batch))
+def encode(batch: Iterable[LoggedEvent], *, full_ids: bool = False) -> bytes:
+    """What one write to a listener sends for a batch of events. ``full_ids`` name the run too."""
+    return b"".join(named(logged, full_id=full_ids) for logged in batch)
 
 
-def named(logged: LoggedEvent) -> bytes:
+def named(logged: LoggedEvent, *, full_id: bool = False) -> bytes:
     """One event under its name."""
     event = logged.event
     # A delta's data is the delta itself: the two frequent events are spared the copy.
     data = event if isinstance(event, TextDelta | ThinkingDelta) else to_data(event)
-    return frame(one_line(data), event_id=logged.id, name=event.name)
+    event_id = logged.full_id if full_id else logged.id
+    return frame(one_line(data), event_id=event_id, name=event.name)
 
 
 def frame(data: bytes, *, event_id: str, name: str = "") -> bytes:

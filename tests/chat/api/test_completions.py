@@ -55,6 +55,31 @@ def test_completion_keeps_the_message_exactly_and_the_model_asked_for(client_of,
     assert (run.message.content, run.model) == (content, "local/m")
 
 
+def test_completion_comes_as_lines_of_json_where_they_are_preferred(client_of, user, units):
+    accept = "application/x-ndjson, text/event-stream;q=0.5"
+    response = post(client_of(user), ALL, {"content": "Hi"}, Accept=accept)
+    assert response["Content-Type"] == "application/x-ndjson; charset=utf-8"
+    assert response.content == b"\n"
+    assert json.loads(response.failure)["type"] == "ERROR"
+    run = started(response)
+    said = raw(response, FakeRuntime(None, logged(run, *STORY))).split(b"\n")
+    told = [json.loads(line)["type"] for line in said if line]
+    assert said[0] == b""
+    assert (told[0], told[-1]) == ("THINKING", "DONE")
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "text/event-stream, */*", "x"])
+def test_completion_streams_events_where_lines_are_not_preferred(client_of, user, accept):
+    response = post(client_of(user), ALL, {"content": "Hi"}, Accept=accept)
+    assert response["Content-Type"].startswith("text/event-stream")
+
+
+def test_error_is_json_where_lines_were_asked_for(client_of, user):
+    response = post(client_of(user), ALL, {"content": ""}, Accept="application/x-ndjson")
+    assert (response.status_code, response["Content-Type"]) == (400, "application/json")
+    assert response.json()["error"]["code"] == "invalid"
+
+
 def test_stream_sends_keep_alives_while_nothing_happens(client_of, user, units):
     response = post(client_of(user), ALL, {"content": "Hi"})
     run = started(response)

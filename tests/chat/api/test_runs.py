@@ -1,3 +1,4 @@
+import json
 from uuid import uuid4
 
 import pytest
@@ -6,7 +7,7 @@ from accounts.services import token_create
 from chat.events import RunStarted, TextDelta
 from chat.models import Run, RunStatus
 from chat.runs.lifecycle import run_close
-from tests.chat.api.conftest import FakeRuntime, logged, sent, store
+from tests.chat.api.conftest import FakeRuntime, logged, raw, sent, store
 from tests.chat.wire.samples import FIRST, STORY
 from web.streams import EventStreamResponse
 
@@ -79,6 +80,16 @@ def test_events_replay_a_finished_run(client_of, user, run, units):
     store(run, *STORY)
     parsed = sent(events(client_of(user), run), FakeRuntime())
     assert [event.name for event in parsed] == [event.name for event in STORY]
+
+
+def test_events_come_as_lines_of_json_and_resume_after_one(client_of, user, run, units):
+    store(run, *STORY)
+    headers = {"accept": "application/x-ndjson"}
+    whole = raw(events(client_of(user), run, headers=headers), FakeRuntime()).splitlines()
+    assert json.loads(whole[-1])["type"] == "DONE"
+    after = json.loads(whole[3])["event"]
+    rest = events(client_of(user), run, headers=headers, data={"after": after})
+    assert raw(rest, FakeRuntime()).splitlines() == whole[4:]
 
 
 @pytest.mark.parametrize("header", [True, False])

@@ -1,0 +1,98 @@
+"""What all streams of events have in common at the door: format, resume point, who may read.
+
+Owns the choice between server-sent events and NDJSON, which is the ``Accept`` header's. What is
+followed is ``following``'s, how it is written ``wire``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Protocol
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.request import Request
+
+from chat.api.following import Batches
+from chat.events import LoggedEvent
+from chat.runs.runtime import Runtime
+from chat.wire import ndjson, sse
+from web.errors import ApiError
+from web.streams import EventStreamResponse, NdjsonStreamResponse, State
+
+NDJSON = "application/x-ndjson"
+
+STREAMED: dict[Any, Any] = {
+    (200, "text/event-stream"): OpenApiResponse(
+        OpenApiTypes.STR, description="Named events, each with its id."
+    ),
+    (200, NDJSON): OpenApiResponse(
+        OpenApiTypes.STR, description="Where `Accept` prefers it: a JSON object a line."
+    ),
+}
+
+
+class Encode(Protocol):
+    def __call__(self, batch: tuple[LoggedEvent, ...], /) -> bytes: ...
+
+
+def stream_response(
+    request: Request,
+    follow: Callable[[Runtime], Batches],
+    *,
+    label: str,
+    encode: Encode | None = None,
+    full_ids: bool = False,
+) -> EventStreamResponse:
+    """Follow in the format that the client prefers; ``encode`` makes server-sent events.
+
+    ``full_ids`` are those of a conversation: they name the run.
+    """
+    if ndjson_asked(request):
+        lines = partial(ndjson.encode, full_ids=full_ids)
+        return NdjsonStreamResponse(_source(follow, lines, ndjson.KEEP_ALIVE), label=label)
+    named = encode or partial(sse.encode, full_ids=full_ids)
+    return EventStreamResponse(_source(follow, named, sse.KEEP_ALIVE), label=label)
+
+
+def _source(
+    follow: Callable[[Runtime], Batches], encode: Encode, keep_alive: bytes
+) -> Callable[[State], AsyncIterator[bytes]]:
+    async def source(state: State) -> AsyncIterator[bytes]:
+        async with aclosing(follow(state["runtime"])) as batches:
+            async for batch in batches:
+                yield keep_alive if batch is None else encode(batch)
+
+    return source
+
+
+def ndjson_asked(request: Request) -> bool:
+    """Whether ``Accept`` prefers NDJSON. Events are sent where it says nothing of either."""
+    return request._request.get_preferred_type(["text/event-stream", NDJSON]) == NDJSON
+
+
+def resume_point(request: Request) -> str:
+    """The id to go on after: a browser's header goes before the address it was opened with."""
+    return request.headers.get("Last-Event-ID", "") or request.query_params.get("after", "")
+
+
+def resume_parameters(form: str) -> list[OpenApiParameter]:
+    return [
+        OpenApiParameter(
+            "after", description="Go on after this event id, as `Last-Event-ID` does."
+        ),
+        OpenApiParameter(
+            "Last-Event-ID",
+            location=OpenApiParameter.HEADER,
+            description=f"The id of the last event seen, `{form}`.",
+        ),
+    ]
+
+
+def other_sites_refuse(request: Request) -> None:
+    """A browser sends the cookie along with another site's ``EventSource`` too."""
+    site = request.headers.get("Sec-Fetch-Site", "same-origin")
+    if request.auth is None and site not in {"same-origin", "none"}:
+        raise ApiError("permission_denied", "Streams are for pages of this site.", 403)
