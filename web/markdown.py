@@ -14,6 +14,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,8 @@ from pygments.util import ClassNotFound
 
 #: Longer texts are shown as their source: rendering 5 MB takes seconds.
 MAX_RENDERED = 256 * 1024
+#: The last texts up to this length are not rendered again: a transcript is shown many times.
+MAX_KEPT = 8 * 1024
 #: Longer code is shown without colours.
 MAX_HIGHLIGHTED = 32 * 1024
 #: A paragraph with brackets nested deeper has no links: looking for their ends takes seconds.
@@ -117,7 +120,14 @@ def render(text: str) -> str:
     """The whole text as HTML that is safe to be placed in a page as it is."""
     if len(text) > MAX_RENDERED:
         return _source(_normalised(text))
+    return _rendered_once(text) if len(text) <= MAX_KEPT else _rendered(text)
+
+
+def _rendered(text: str) -> str:
     return _cleaner.clean(_finished.render(text))
+
+
+_rendered_once = lru_cache(maxsize=512)(_rendered)
 
 
 def _source(text: str) -> str:
@@ -165,6 +175,11 @@ class MarkdownStream:
     def opened(self) -> Block | None:
         """The block that can still change, as it was last answered, whole."""
         return Block(self._index, 0, self._shown) if self._shown else None
+
+    @property
+    def open_length(self) -> int:
+        """How much text is rendered again when more comes."""
+        return len(self._tail)
 
     def feed(self, text: str, *, end: bool = False) -> list[Block]:
         """Take more text. With ``end`` nothing is left open, whatever was held back before."""

@@ -6,6 +6,7 @@ while an answer is written. With it, the page gets JSON and follows the run's st
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -19,6 +20,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.models import User
+from chat.api.following import follow
 from chat.exceptions import ChatError, ConversationBusyError, MessageTooLargeError
 from chat.models import Conversation, Run
 from chat.pages.transcript import (
@@ -94,9 +96,14 @@ def run_stream_view(request: PageRequest, run_id: UUID) -> HttpResponse:
 
     async def source(state: Mapping[str, Any]) -> AsyncIterator[bytes]:
         stream = HtmlStream(run_id)
-        async with aclosing(state["runtime"].events(run_id)) as batches:
+        async with aclosing(follow(state["runtime"], run_id)) as batches:
             async for batch in batches:
-                yield KEEP_ALIVE if batch is None else stream.encode(batch)
+                if batch is None:
+                    yield KEEP_ALIVE
+                elif stream.is_heavy(batch):
+                    yield await asyncio.to_thread(stream.encode, batch)
+                else:
+                    yield stream.encode(batch)
 
     return EventStreamResponse(source, label=f"page of run {run_id}")
 

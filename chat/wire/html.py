@@ -37,6 +37,9 @@ from chat.wire import sse
 from chat.wire.shown import call_shown, message_shown, run_shown
 from web.markdown import Block, MarkdownStream
 
+#: Rendering takes up to 8 ms for 1 KB of a table.
+HEAVY_CHARACTERS = 2_000
+
 Frame = tuple[str, dict[str, object]]
 How = Literal["replace", "append", "inner"]
 
@@ -65,6 +68,11 @@ class HtmlStream:
         return b"".join(
             sse.frame(sse.one_line(data), event_id=last, name=name) for name, data in frames
         )
+
+    def is_heavy(self, batch: Iterable[LoggedEvent]) -> bool:
+        """Whether encoding takes so long that it must not keep an event loop from other streams."""
+        fresh = sum(len(getattr(logged.event, "text", "")) for logged in batch)
+        return fresh + sum(text.open_length for text in self._texts.values()) > HEAVY_CHARACTERS
 
     def _whole(self) -> Iterator[Frame]:
         html = {message_id: text.finished for message_id, text in self._texts.items()}
