@@ -6,7 +6,7 @@ read within its owner's rows; a stranger's conversation does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -103,13 +103,20 @@ def transcript(*, owner: User, conversation: Conversation) -> Transcript:
             entries.append(ShownQuestion(message.id, message.content))
             entries += [
                 run_from_rows(run, answers.get(run.id, ()), notices.get(run.id, ()))
-                for run in runs
-                if run.message_id == message.id
+                for run in _shown_runs(runs, message.id, answers)
             ]
         elif message.role == MessageRole.ASSISTANT and message.run_id is None:
             entries.append(_shown(Folded(stop_reason="end_turn"), [message], None))
     active = next((run.id for run in runs if run.is_active), None)
     return Transcript(entries, active)
+
+
+def _shown_runs(
+    runs: Sequence[Run], message_id: UUID, answers: Mapping[UUID | None, Sequence[Message]]
+) -> list[Run]:
+    """The runs that answer a message: those on the branch, and the last, which may have no text."""
+    asked = [run for run in runs if run.message_id == message_id]
+    return [run for run in asked if run.id in answers or run is asked[-1]]
 
 
 def run_from_rows(run: Run, messages: Sequence[Message], notices: Iterable[Notice]) -> ShownRun:

@@ -3,11 +3,21 @@
 from django.urls import path
 
 from chat.pages import views
+from chat.runs.lifecycle import run_continue, run_retry
 
 app_name = "chat"
 urlpatterns = [
     path("", views.home_page, name="home"),
     path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
     path("chat/runs/<uuid:run_id>/stream/", views.run_stream_view, name="stream"),
+    path(
+        "chat/runs/<uuid:run_id>/continue/",
+        views.run_again_view,
+        {"service": run_continue},
+        name="continue",
+    ),
+    path(
+        "chat/runs/<uuid:run_id>/retry/", views.run_again_view, {"service": run_retry}, name="retry"
+    ),
     path("chat/runs/<uuid:run_id>/stop/", views.run_stop_view, name="stop"),
 ]

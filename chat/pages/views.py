@@ -7,7 +7,7 @@ while an answer is written. With it, the page gets JSON and follows the run's st
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID
@@ -83,6 +83,19 @@ def run_stop_view(request: PageRequest, run_id: UUID) -> HttpResponse:
 
 
 @private_page
+@require_POST
+def run_again_view(request: PageRequest, run_id: UUID, service: Callable[..., Run]) -> HttpResponse:
+    """Go on with an answer that ended early, or answer its message once more."""
+    try:
+        run = service(owner=request.user, run_id=run_id)
+    except Run.DoesNotExist:
+        raise Http404 from None
+    except ConversationBusyError as error:
+        return error_response(request, ApiError(error.code, str(error), 409))
+    return _begun(request, run, "")
+
+
+@private_page
 @require_safe
 def run_stream_view(request: PageRequest, run_id: UUID) -> HttpResponse:
     """The run as pieces of HTML. A session's stream is for our own pages only."""
@@ -124,12 +137,16 @@ def _send(request: PageRequest, conversation: Conversation | None) -> HttpRespon
     except (ConversationBusyError, MessageTooLargeError) as error:
         status = STATUSES[type(error)]
         return _refused(request, conversation, ApiError(error.code, str(error), status))
+    question = ShownQuestion(run.message_id, content)
+    return _begun(request, run, render_to_string("chat/question.html", {"entry": question}))
+
+
+def _begun(request: PageRequest, run: Run, question: str) -> HttpResponse:
+    """What a page needs to show a run that was just queued, and to follow it."""
     url = reverse("chat:conversation", args=[run.conversation_id])
     if not wants_json(request):
         return redirect(url)
-    question = ShownQuestion(run.message_id, content)
-    shown = run_from_rows(run, (), ())
-    html = render_to_string("chat/question.html", {"entry": question}) + shown.html()
+    html = question + run_from_rows(run, (), ()).html()
     return JsonResponse({"run": str(run.id), "url": url, "html": html})
 
 

@@ -28,11 +28,30 @@ async function send(text) {
     location.assign(answer.url);
     return true;
   }
+  begin(answer);
+  return true;
+}
+
+/** Continue an answer that ended early, or have its message answered once more in its place. */
+transcript?.addEventListener("click", async ({ target }) => {
+  const button = target.closest("[data-again]");
+  if (!button || button.disabled) return;
+  button.disabled = true;
+  try {
+    const answer = await post(button.dataset.again);
+    if ("instead" in button.dataset) button.closest(".run").remove();
+    begin(answer);
+  } catch (error) {
+    button.disabled = false;
+    toast(error.message, { error: true });
+  }
+});
+
+function begin(answer) {
   transcript.append(nodes(answer.html));
   follower.toEnd();
   follow();
   tabs.postMessage(transcript.dataset.conversation);
-  return true;
 }
 
 /** Follow the run that is going on, if any. */

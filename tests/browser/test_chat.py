@@ -58,10 +58,10 @@ def test_answer_is_stopped_and_keeps_its_words(page, answer_with):
     expect(page.locator(".answer .prose")).to_have_text("Once")
     page.get_by_role("button", name="Stop").click()
     finished(page)
-    expect(page.locator(".ended")).to_have_text("You stopped this answer.")
+    expect(page.locator(".ended")).to_contain_text("You stopped this answer.")
     expect(page.locator(".answer .prose")).to_have_text("Once")
     page.reload()
-    expect(page.locator(".ended")).to_have_text("You stopped this answer.")
+    expect(page.locator(".ended")).to_contain_text("You stopped this answer.")
     expect(page.locator(".answer .prose")).to_have_text("Once")
 
 
@@ -73,7 +73,12 @@ def test_escape_stops_also_after_a_reload(page, answer_with):
     page.reload()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.locator(".ended")).to_have_text("You stopped this answer.")
+    expect(page.locator(".ended")).to_contain_text("You stopped this answer.")
+    answer_with(Paced("And so on."))
+    page.get_by_role("button", name="Continue").click()
+    expect(page.locator(".answer .prose")).to_have_text(["Once", "And so on."])
+    finished(page)
+    expect(page.get_by_role("button", name="Continue")).to_be_hidden()
 
 
 def test_reload_and_second_tab_in_mid_stream_have_nothing_twice_and_miss_nothing(page, answer_with):
@@ -206,6 +211,14 @@ def test_failed_answer_says_why(page, answer_with):
     send(page, "Tell me")
     expect(page.get_by_role("alert")).to_contain_text("You have no <credit> left.")
     finished(page)
+    answer_with(Paced("Better"))
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".answer .prose")).to_have_text("Better")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    finished(page)
+    live = page.locator("#transcript").inner_text()
+    page.reload()
+    assert page.locator("#transcript").inner_text() == live
 
 
 def test_story_works_without_script(open_context, client_of, user):

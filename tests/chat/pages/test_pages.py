@@ -151,6 +151,31 @@ def test_stop_ends_a_run_from_any_page_and_may_be_repeated(browser, run):
     assert browser.post(url)["Location"] == conversation_url(run)
 
 
+def test_failed_answer_is_tried_again_in_its_place(browser, run):
+    closed(run, "error", error_code="provider_error", error_message="No credit.")
+    url = reverse("chat:retry", args=[run.id])
+    assert f'data-again="{url}"' in page_of(browser.get(conversation_url(run)))
+    answer = browser.post(url, headers=JSON).json()
+    assert answer["run"] != str(run.id)
+    assert "question" not in answer["html"]
+    page = page_of(browser.get(conversation_url(run)))
+    assert "No credit." not in page
+    assert f'id="run-{answer["run"]}"' in page
+
+
+def test_stopped_answer_is_continued_below_what_is_there(browser, run):
+    answered(run, stopped=True, finish_reason="")
+    closed(run, "stopped")
+    url = reverse("chat:continue", args=[run.id])
+    assert f'data-again="{url}"' in page_of(browser.get(conversation_url(run)))
+    assert browser.post(url)["Location"] == conversation_url(run)
+    page = page_of(browser.get(conversation_url(run)))
+    assert page.count('class="question"') == 1
+    assert page.index("<strong>Here</strong>") < page.index("data-stream")
+    busy = browser.post(url, headers=JSON)
+    assert (busy.status_code, busy.json()["error"]["code"]) == (409, "conversation_busy")
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
 def test_stream_is_refused_to_other_sites(browser, run, site):
     response = browser.get(reverse("chat:stream", args=[run.id]), headers={"Sec-Fetch-Site": site})
@@ -171,13 +196,14 @@ def test_a_strangers_conversation_and_run_are_missing_ones(client_of, other_user
     assert page.status_code == 404
     assert stranger.post(conversation_url(run), {"content": "x"}).status_code == 404
     assert stranger.get(reverse("chat:stream", args=[run.id])).status_code == 404
-    assert stranger.post(reverse("chat:stop", args=[run.id])).status_code == 404
+    for name in ("stop", "continue", "retry"):
+        assert stranger.post(reverse(f"chat:{name}", args=[run.id])).status_code == 404
     assert "Find" not in page_of(stranger.get("/"))
     run.refresh_from_db()
     assert run.stop_requested is None
 
 
-@pytest.mark.parametrize("name", ["conversation", "stream", "stop"])
+@pytest.mark.parametrize("name", ["conversation", "stream", "stop", "continue", "retry"])
 def test_anonymous_visitors_are_asked_to_log_in(client_of, run, name):
     key = run.conversation_id if name == "conversation" else run.id
     url = reverse(f"chat:{name}", args=[key])
