@@ -12,4 +12,5 @@ urlpatterns = [
     path("notes/<uuid:note_id>/", views.note_page, name="note"),
     path("notes/<uuid:note_id>/edit/", views.note_edit_page, name="edit"),
     path("notes/<uuid:note_id>/delete/", views.note_delete_view, name="delete"),
+    path("notes/<uuid:note_id>/restore/", views.note_restore_view, name="restore"),
 ]

@@ -13,6 +13,8 @@ from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
@@ -109,8 +111,20 @@ def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Into the bin, after the person confirmed it."""
     note = _note(request, note_id)
     services.note_delete(owner=request.user, author=_author(request), note_id=note_id)
-    messages.success(request, f"“{note.title or 'Untitled'}” is deleted.")
+    undo = render_to_string("notes/deleted.html", {"note": note}, request)
+    messages.success(request, mark_safe(undo))  # noqa: S308
     return redirect("notes:list")
+
+
+@private_page
+@require_POST
+def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """Out of the bin again; one that is not in it stays as it is."""
+    try:
+        services.note_restore(owner=request.user, author=_author(request), note_id=note_id)
+    except NoteNotFound:
+        raise Http404 from None
+    return redirect("notes:note", note_id)
 
 
 @private_page

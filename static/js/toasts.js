@@ -16,4 +16,7 @@ export function toast(text, { error = false } = {}) {
   if (!error) setTimeout(() => box.remove(), 6000);
 }
 
-for (const box of region.querySelectorAll(".toast:not(.error)")) setTimeout(() => box.remove(), 6000);
+// What can be taken back stays longer.
+for (const box of region.querySelectorAll(".toast:not(.error)")) {
+  setTimeout(() => box.remove(), box.querySelector("form") ? 20000 : 6000);
+}

@@ -39,6 +39,8 @@ def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):
     page.locator("#confirm-delete").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("is deleted.")).to_be_visible()
     expect(page.locator(".entry")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".note .prose")).to_have_text("changed again")
 
 
 def test_conflict_shows_both_texts(page, user, watch):

@@ -162,6 +162,13 @@ def test_delete_takes_the_note_off_every_list(browser, note):
     assert browser.get(url("note", note)).status_code == 404
 
 
+def test_deleted_note_is_taken_back_with_undo(browser, note):
+    page = browser.post(url("delete", note), follow=True).content.decode()
+    assert f'action="{url("restore", note)}"' in page
+    assert browser.post(url("restore", note))["Location"] == url("note", note)
+    assert "Groceries" in page_of(browser.get(url("note", note)))
+
+
 def test_preview_renders_and_stores_nothing(browser):
     response = browser.post("/notes/preview/", {"content": "**a** <script>x</script>"})
     assert page_of(response) == "<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt;</p>\n"
@@ -172,7 +179,7 @@ def test_pages_are_stored_nowhere(browser, note):
         assert "no-store" in browser.get(path)["Cache-Control"]
 
 
-@pytest.mark.parametrize("name", ["note", "edit", "delete"])
+@pytest.mark.parametrize("name", ["note", "edit", "delete", "restore"])
 def test_a_strangers_note_is_a_missing_one(client_of, other_user, note, name):
     stranger = client_of(other_user)
     data = {"title": "stolen", "content": "x", "folder": "/", "version": 1}
@@ -184,7 +191,7 @@ def test_a_strangers_note_is_a_missing_one(client_of, other_user, note, name):
     assert (note.title, note.deleted) == ("Groceries", None)
 
 
-@pytest.mark.parametrize("name", ["note", "edit", "delete"])
+@pytest.mark.parametrize("name", ["note", "edit", "delete", "restore"])
 def test_anonymous_visitors_are_asked_to_log_in(client_of, note, name):
     for response in (client_of().get(url(name, note)), client_of().post(url(name, note))):
         assert response.status_code == 302
