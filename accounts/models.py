@@ -14,7 +14,13 @@ from django.utils import timezone
 
 
 class User(AbstractUser):
-    """A person (or a service account) with an owner's rights over what they made."""
+    """A person (or a service account) with an owner's rights over what they made.
+
+    ``language`` is the one that the person writes in, by its name in PostgreSQL's text search;
+    empty where that differs from text to text.
+    """
+
+    language = models.CharField(max_length=30, blank=True, default="")
 
 
 class Scope(models.TextChoices):

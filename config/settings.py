@@ -210,7 +210,7 @@ LOGGING = {
     },
 }
 
-PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs", "notes.jobs"]
+PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs", "notes.jobs", "notes.search.jobs"]
 
 # Made by the lifespan of the ASGI application: an async context manager with `drain()`.
 NOTEWIRE_RUNTIME: str | None = "chat.runs.runtime.Runtime"

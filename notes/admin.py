@@ -9,10 +9,8 @@ from django.http import HttpRequest
 from notes.models import Note, OctetLength
 
 #: What a person wrote.
-WRITTEN = frozenset(
-    {"title", "content", "folder", "tags", "tags_folded", "search_entry", "revisions"}
-)
-RELATED = frozenset({"search_entry", "revisions"})
+WRITTEN = frozenset({"title", "content", "folder", "tags", "tags_folded", "revisions"})
+RELATED = frozenset({"revisions"})
 
 
 @admin.register(Note)

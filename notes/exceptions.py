@@ -10,6 +10,7 @@
     ├── NoteTooLarge          the content would pass its limit; nothing was changed
     ├── NoteVersionConflict   the note is not the version that was expected: ``current_version``
     ├── NotePassageError      the passage to edit occurs nowhere or more than once
+    ├── NoteSaveTimeout       saving took longer than it may; nothing was changed
     └── SearchTimeout         a search took longer than it may
 
 Each message is fit for a person. How a door says it (status, envelope, advice) is the door's.
@@ -77,6 +78,13 @@ class NotePassageError(NoteError):
         found = "does not occur in the note" if matches == 0 else "occurs more than once"
         super().__init__(f"The passage to replace {found}.")
         self.matches = matches
+
+
+class NoteSaveTimeout(NoteError):
+    code = "note_save_timeout"
+
+    def __init__(self) -> None:
+        super().__init__("Saving took too long, and nothing was changed. Split the note.")
 
 
 class SearchTimeout(NoteError):

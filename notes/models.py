@@ -144,20 +144,37 @@ class NoteRevision(models.Model):
 
 
 class NoteSearchEntry(models.Model):
-    """What the full-text search looks at: written by a trigger on notes, by nothing else."""
+    """What search looks at: a note's words, from the character ``start`` of its content on.
 
-    note = models.OneToOneField(
-        Note, on_delete=models.CASCADE, primary_key=True, related_name="search_entry"
-    )
-    vector = SearchVectorField()
+    Written by a trigger on notes, by nothing else. ``whole``: it is the note's only entry;
+    ``pending``: it stands for all from there on, which is still to be indexed.
+    """
+
+    pk = models.CompositePrimaryKey("note_id", "start")
+    note_id = models.UUIDField()
+    start = models.IntegerField()
+    owner_id = models.BigIntegerField()
+    updated = models.DateTimeField()
+    language = models.CharField(max_length=30)
+    whole = models.BooleanField()
+    pending = models.BooleanField()
+    tsv = SearchVectorField()
 
     class Meta:
         indexes: ClassVar[list[models.Index]] = [
-            GinIndex(fields=["vector"], name="note_search_vector"),
+            GinIndex(fields=["tsv"], name="note_search_tsv"),
+            models.Index(fields=["owner_id", "-updated", "-note_id"], name="note_search_newest"),
+            models.Index(fields=["owner_id", "language"], name="note_search_languages"),
+            models.Index(
+                fields=["owner_id"], condition=models.Q(whole=False), name="note_search_parts"
+            ),
+            models.Index(
+                fields=["note_id"], condition=models.Q(pending=True), name="note_search_pending"
+            ),
         ]
 
     def __str__(self) -> str:
-        return str(self.note_id)
+        return f"{self.note_id} from {self.start}"
 
 
 class NoteSeen(models.Model):

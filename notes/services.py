@@ -9,13 +9,14 @@ other one is kept as a revision with its author, whom each service must be told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import models, transaction
+from django.db import models
 from django.db.models import F, TextField, Value
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Concat, Left, StrIndex, Substr
@@ -25,6 +26,7 @@ from notes.authors import Author
 from notes.exceptions import (
     NoteInvalid,
     NotePassageError,
+    NoteSaveTimeout,
     NoteTooLarge,
     NoteVersionConflict,
 )
@@ -39,8 +41,13 @@ from notes.rules import (
     text_checked,
     title_checked,
 )
+from notes.search.filling import fill_soon
 from notes.selectors import note_get, note_missing
 from notes.tags import tags_normalised
+from notes.time_limits import atomic_within
+
+#: Saving indexes words, which takes longer the more of them there are. A hundredth is usual.
+SAVE_TIMEOUT_MS = 10_000
 
 #: What a given content is to the one that is there. Joined exactly: nothing is put in between.
 UpdateMode = Literal["replace", "append", "prepend"]
@@ -76,7 +83,7 @@ def note_create(
         source_conversation_id=source_conversation_id,
         source_message_id=source_message_id,
     )
-    with transaction.atomic():
+    with _saving():
         _source_check("source_conversation", source_conversation_id, owner=owner)
         _source_check("source_message", source_message_id, conversation__owner=owner)
         note.save(force_insert=True)
@@ -109,7 +116,7 @@ def note_update(
         changes["tags"], changes["tags_folded"] = tags_normalised(tags)
     if language is not None:
         changes["language"] = language_checked(language)
-    with transaction.atomic():
+    with _saving():
         row = _locked(owner, note_id, expected_version)
         _write(row, changes, note_id=note_id, author=author, change=Change.EDITED)
         return note_get(owner=owner, note_id=note_id)
@@ -136,7 +143,7 @@ def note_edit(
         Substr("content", place + len(old_text)),
         output_field=TextField(),
     )
-    with transaction.atomic():
+    with _saving():
         row = _locked(owner, note_id, expected_version)
         first, second = row.values_list(place, again).get()
         if not first or second:
@@ -154,7 +161,7 @@ def revision_restore(
     expected_version: int | None = None,
 ) -> Note:
     """Make the note what it was at ``version``: a change like any other, so nothing is lost."""
-    with transaction.atomic():
+    with _saving():
         row = _locked(owner, note_id, expected_version)
         revision = revision_get(owner=owner, note_id=note_id, version=version)
         shown, folded = tags_normalised(revision.tags)
@@ -185,7 +192,7 @@ def note_delete(
     expected_version: int | None = None,
 ) -> None:
     """Put the note into the bin: it vanishes from every list, search and read."""
-    with transaction.atomic():
+    with _saving():
         row = _locked(owner, note_id, expected_version)
         now = timezone.now()
         _write(row, {"deleted": now}, note_id=note_id, author=author, change=Change.DELETED)
@@ -199,7 +206,7 @@ def note_restore(
     expected_version: int | None = None,
 ) -> Note:
     """Take the note out of the bin. One that is not in it stays as it is."""
-    with transaction.atomic():
+    with _saving():
         row = _locked(owner, note_id, expected_version, binned_too=True)
         _write(row, {"deleted": None}, note_id=note_id, author=author, change=Change.UNDELETED)
         return note_get(owner=owner, note_id=note_id)
@@ -216,6 +223,14 @@ def bin_purge(*, before: datetime) -> int:
         _, rows = gone.delete()
         purged += rows.get(Note._meta.label, 0)
     return purged
+
+
+@contextmanager
+def _saving() -> Iterator[None]:
+    """One transaction of a bounded time; what it leaves to index is done soon after it."""
+    with atomic_within(milliseconds=SAVE_TIMEOUT_MS, error=NoteSaveTimeout):
+        yield
+        fill_soon()
 
 
 def _locked(

@@ -7,6 +7,7 @@ from notes.exceptions import (
     NoteInBin,
     NoteInvalid,
     NoteNotFound,
+    NoteSaveTimeout,
     NoteTooLarge,
     NoteVersionConflict,
     RevisionNotFound,
@@ -28,7 +29,7 @@ def api_error(error: NoteError) -> ApiError:
         case NoteVersionConflict():
             extra = {"version": error.current_version}
             return ApiError(error.code, error.message, 412, extra=extra)
-        case SearchTimeout():
+        case SearchTimeout() | NoteSaveTimeout():
             return ApiError(error.code, error.message, 503)
         case _:
             return ApiError(error.code, error.message, 400)

@@ -83,6 +83,7 @@ class NoteFilterSerializer(serializers.Serializer[Any]):
         child=ExactTextField(), required=False, help_text="Repeat it: notes that have all of them."
     )
     updated_after = serializers.DateTimeField(required=False)
+    updated_before = serializers.DateTimeField(required=False)
 
 
 class SearchQuerySerializer(NoteFilterSerializer):
@@ -90,6 +91,14 @@ class SearchQuerySerializer(NoteFilterSerializer):
     subfolders = serializers.BooleanField(default=True)
     limit = serializers.IntegerField(min_value=1, default=20)
     offset = serializers.IntegerField(min_value=0, default=0)
+    language = ExactTextField(
+        required=False,
+        default="",
+        help_text="Read the words as of this one, not as of all that the notes are in.",
+    )
+    typing = serializers.BooleanField(
+        default=False, help_text="The last word is still being typed: it may go on."
+    )
 
 
 class _MarksField(serializers.ListField):
@@ -111,9 +120,24 @@ class SearchHitSerializer(serializers.Serializer[Any]):
     mode = serializers.ChoiceField(get_args(SearchMode), help_text="What found this note.")
 
 
+class _FacetSerializer(serializers.Serializer[Any]):
+    value = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class _FacetsSerializer(serializers.Serializer[Any]):
+    folders = _FacetSerializer(many=True)
+    tags = _FacetSerializer(many=True)
+
+
 class SearchPageSerializer(serializers.Serializer[Any]):
     total = serializers.IntegerField()
     total_is = serializers.ChoiceField(["exact", "at_least"])
+    windowed = serializers.BooleanField(help_text="Only the newest notes were looked at.")
+    facets = _FacetsSerializer(
+        allow_null=True,
+        help_text="Folders and tags of the hits, where these are few.",
+    )
     results = SearchHitSerializer(source="hits", many=True)
 
 

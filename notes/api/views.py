@@ -69,6 +69,7 @@ class NoteListView(NoteAPIView):
             subfolders=asked["subfolders"],
             tags=asked.get("tag", ()),
             updated_after=asked.get("updated_after"),
+            updated_before=asked.get("updated_before"),
         )
         page = self.paginate_queryset(notes)
         return self.get_paginated_response(serializers.ListedNoteSerializer(page, many=True).data)
@@ -150,7 +151,10 @@ class NoteSearchView(NoteAPIView):
                 subfolders=asked["subfolders"],
                 tags=tuple(asked.get("tag", ())),
                 updated_after=asked.get("updated_after"),
+                updated_before=asked.get("updated_before"),
             ),
+            language=asked["language"],
+            typing=asked["typing"],
             page=Page(offset=asked["offset"], limit=min(asked["limit"], search.MAX_LIMIT)),
         )
         return Response(serializers.SearchPageSerializer(page).data)

@@ -27,12 +27,13 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What narrows the list. ``page`` counts from 1."""
+    """What narrows the list. ``page`` counts from 1; ``typing``: the query is being typed."""
 
     query: str = ""
     folder: str = ""
     tag: str = ""
     page: int = 1
+    typing: bool = False
 
     def link(self, **changes: str | int) -> str:
         """The query string of these filters with some of them changed, or nothing."""
@@ -65,6 +66,7 @@ class Listing:
     total: int
     total_is: str
     has_more: bool
+    windowed: bool = False
     problem: str = ""
 
 
@@ -85,6 +87,7 @@ def filters_of(query: QueryDict) -> Filters:
         folder=query.get("folder", ""),
         tag=query.get("tag", ""),
         page=min(max(int(page), 1), 200) if page.isascii() and page.isdecimal() else 1,
+        typing=bool(query.get("typing")),
     )
 
 
@@ -127,6 +130,7 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
             folder=filters.folder or None, tags=(filters.tag,) if filters.tag else ()
         ),
         page=Page(offset=offset, limit=PAGE_SIZE),
+        typing=filters.typing,
     )
     entries = [
         Entry(
@@ -140,8 +144,9 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
         )
         for hit in found.hits
     ]
-    has_more = offset + len(entries) < found.total and bool(entries)
-    return Listing(entries, found.total, found.total_is, has_more)
+    end = offset + len(entries)
+    has_more = bool(entries) and end < found.total and end <= search.MAX_OFFSET
+    return Listing(entries, found.total, found.total_is, has_more, windowed=found.windowed)
 
 
 def _listed(owner: AbstractBaseUser, filters: Filters) -> Listing:

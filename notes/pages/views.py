@@ -41,7 +41,11 @@ class PageRequest(HttpRequest):
 def note_list_page(request: PageRequest) -> HttpResponse:
     """Notes by folder, tag or search. htmx gets the list alone."""
     if request.htmx and not request.htmx.history_restore_request:
-        return render(request, "notes/list.html", _listing_context(request))
+        context = _listing_context(request)
+        response = render(request, "notes/list.html", context)
+        # The address to come back to: what was found by then, not that it was being typed.
+        response["HX-Replace-Url"] = f"{request.path}{context['here']}"
+        return response
     return _page(request)
 
 

@@ -56,7 +56,6 @@ def test_operator_finds_notes_by_owner_and_id_only(
         "folder__contains=canary",
         "tags__contains=canary-g",
         "tags_folded__contains=canary-g",
-        "search_entry__vector=canary",
         "revisions__content__startswith=canary",
         "revisions__title=canary-t",
     ],

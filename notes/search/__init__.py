@@ -1,0 +1,32 @@
+"""Ranked search in one owner's notes: one engine for page, REST and tools.
+
+``values`` is what it is asked and answers, ``grammar`` what can be typed, ``compiler`` what that
+means to PostgreSQL, ``statements`` the SQL and the choice of plan, ``engine`` the order of things,
+``folding`` and ``excerpts`` what a hit shows, ``rebuild`` the refilling of the entries.
+"""
+
+from notes.search.engine import MAX_LIMIT, MAX_OFFSET, search
+from notes.search.values import (
+    Facet,
+    Facets,
+    Marks,
+    Page,
+    SearchFilters,
+    SearchHit,
+    SearchMode,
+    SearchPage,
+)
+
+__all__ = [
+    "MAX_LIMIT",
+    "MAX_OFFSET",
+    "Facet",
+    "Facets",
+    "Marks",
+    "Page",
+    "SearchFilters",
+    "SearchHit",
+    "SearchMode",
+    "SearchPage",
+    "search",
+]

@@ -1,0 +1,260 @@
+"""A parsed query as PostgreSQL's ``tsquery``, term by term.
+
+Each term is any of its variants: its stems in each language that the owner's notes are indexed in,
+the parts of an identifier, the exact word, all pairs of a run of CJK characters. Being joined per
+term, a negation holds in every language. Variants come out of PostgreSQL's own parser, and so does
+the lexeme that a prefix is made of: nothing that was typed gets into a ``tsquery`` as it is.
+
+A word that says nothing in one language (``die`` in German) asks nothing of the notes in it,
+unless nothing else was typed: then the exact word is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db import connection
+
+from notes.search.folding import CJK_CLASS, cjk_runs
+from notes.search.grammar import Query, Term
+
+#: Shorter beginnings of words would match too much.
+MIN_PREFIX = 3
+
+_LEXEME = re.compile(r"'((?:[^']|'')*)'")
+
+_LEXIZE = """
+SELECT term.place, folded, exact, language.name,
+       CASE WHEN term.phrase THEN phraseto_tsquery(language.name::regconfig, bare)
+            ELSE plainto_tsquery(language.name::regconfig, bare) END::text,
+       CASE WHEN NOT term.phrase
+            THEN plainto_tsquery(language.name::regconfig, notes_search_parts(bare))::text END
+FROM unnest(%s::text[], %s::boolean[]) WITH ORDINALITY AS term (text, phrase, place)
+CROSS JOIN LATERAL (SELECT notes_search_fold(term.text) AS folded) AS f
+CROSS JOIN LATERAL (SELECT regexp_replace(folded, %s, ' ', 'g') AS bare) AS b
+CROSS JOIN LATERAL (SELECT plainto_tsquery('simple', bare)::text AS exact) AS e
+CROSS JOIN unnest(%s::text[]) AS language (name)
+ORDER BY term.place
+"""
+
+
+@dataclass(slots=True)
+class _Lexized:
+    """What PostgreSQL makes of one term."""
+
+    term: Term
+    folded: str = ""
+    exact: str = ""
+    stems: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.exact and not cjk_runs(self.folded)
+
+    def silent_in(self, language: str) -> bool:
+        """A stop word there."""
+        says = self.stems[language] or self.parts.get(language) or cjk_runs(self.folded)
+        return not says
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query as text of ``tsquery`` values.
+
+    ``match`` decides; ``exact`` is the same without prefixes. ``ranked`` are the terms that are
+    looked for, each on its own, ``groups`` the terms of each alternative with whether they must be
+    absent: for notes in several entries. ``lexemes``, ``prefixes`` and ``runs`` are what to mark in
+    a text.
+    """
+
+    match: str
+    exact: str
+    ranked: tuple[str, ...]
+    groups: tuple[tuple[tuple[str, bool], ...], ...]
+    lexemes: frozenset[str]
+    prefixes: frozenset[str]
+    runs: tuple[str, ...]
+    has_prefix: bool = False
+
+    @property
+    def only_negations(self) -> bool:
+        return not self.ranked
+
+
+class Compiler:
+    """The terms of one query as PostgreSQL reads them, from which the ways to look are made."""
+
+    def __init__(self, query: Query, *, languages: Sequence[str], complete: bool) -> None:
+        """``complete``: ``languages`` are all that the owner's notes are indexed in."""
+        self._languages = list(dict.fromkeys(languages)) or ["simple"]
+        self._complete = complete
+        self._groups = _lexized(query, self._languages)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more to look for than stop words and signs."""
+        return any(
+            lexized.term.negated or not all(map(lexized.silent_in, self._languages))
+            for group in self._groups
+            for lexized in group
+        )
+
+    @property
+    def has_words(self) -> bool:
+        return bool(self._groups)
+
+    def compiled(self, *, prefixes: bool = False) -> Compiled:
+        """``prefixes``: an unfinished word may go on."""
+        groups, ranked, marked, runs = [], [], [], []
+        has_prefix = False
+        for group in self._groups:
+            terms = []
+            ignoring = self._languages_to_ignore_in(group)
+            for lexized in group:
+                prefix = _prefix(lexized) if prefixes else ""
+                text, shown = self._term(lexized, ignoring, prefix)
+                if not text:
+                    continue
+                terms.append((text, lexized.term.negated))
+                if not lexized.term.negated:
+                    has_prefix |= bool(prefix)
+                    ranked.append(shown)
+                    marked.append(shown)
+                    runs += cjk_runs(lexized.folded)
+            groups.append(tuple(terms))
+        shown_lexemes = [lexeme for text in marked for lexeme in _lexemes(text)]
+        match = " | ".join(
+            f"({' & '.join(_signed(*term) for term in terms)})" for terms in groups if terms
+        )
+        return Compiled(
+            match=match,
+            exact=self.compiled().match if has_prefix else match,
+            ranked=tuple(dict.fromkeys(ranked)),
+            groups=tuple(terms for terms in groups if terms),
+            lexemes=frozenset(text for text, is_prefix in shown_lexemes if not is_prefix),
+            prefixes=frozenset(text for text, is_prefix in shown_lexemes if is_prefix),
+            runs=tuple(runs),
+            has_prefix=has_prefix,
+        )
+
+    def _languages_to_ignore_in(self, group: Sequence[_Lexized]) -> set[str]:
+        """The languages in which a stop word of this group is no condition."""
+        wanted = [lexized for lexized in group if not lexized.term.negated]
+        return {
+            language
+            for language in self._languages
+            if not all(lexized.silent_in(language) for lexized in wanted)
+        }
+
+    def _term(self, lexized: _Lexized, ignoring: set[str], prefix: str) -> tuple[str, str]:
+        """The term as a condition, and as what is ranked and marked; empty where it asks nothing.
+
+        The exact word is implied by the stem of its language: it is asked for where a language of
+        the notes has no stem for it or is not looked at.
+        """
+        term, languages = lexized.term, self._languages
+        silent = [each for each in languages if lexized.silent_in(each)]
+        free = [] if term.negated else [each for each in silent if each in ignoring]
+        if len(free) == len(languages):
+            return "", ""
+        variants = [lexized.stems[each] for each in languages]
+        variants += [lexized.parts[each] for each in languages if each in lexized.parts]
+        if len(silent) == len(languages) or (
+            not term.phrase and (silent or term.negated or not self._complete)
+        ):
+            variants.append(lexized.exact)
+        shown = _any([*variants, prefix])
+        words = _any([shown, *(f"'=l:{language}'" for language in free)])
+        pairs = _pairs(cjk_runs(lexized.folded))
+        return _all([words, pairs]), _all([shown, pairs])
+
+
+def _lexized(query: Query, languages: list[str]) -> list[list[_Lexized]]:
+    flat = [_Lexized(term) for group in query.groups for term in group]
+    if not flat:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LEXIZE,
+            [
+                [lexized.term.text for lexized in flat],
+                [lexized.term.phrase for lexized in flat],
+                f"[{CJK_CLASS}]+",
+                languages,
+            ],
+        )
+        for place, folded, exact, language, stems, parts in cursor.fetchall():
+            lexized = flat[place - 1]
+            lexized.folded, lexized.exact = folded, exact
+            lexized.stems[language] = stems
+            if parts:
+                lexized.parts[language] = parts
+    rest = iter(flat)
+    groups = [[next(rest) for _ in group] for group in query.groups]
+    return [kept for group in groups if (kept := [each for each in group if not each.is_empty])]
+
+
+def _prefix(lexized: _Lexized) -> str:
+    """The exact word as the beginning of one, from its parsed lexemes."""
+    if not lexized.term.unfinished or cjk_runs(lexized.folded):
+        return ""
+    lexemes = [lexeme for lexeme, _ in _lexemes(lexized.exact)]
+    if not lexemes:
+        return ""
+    if lexemes[0] == lexized.folded.lower():
+        lexemes = lexemes[:1]
+    if len(lexemes[-1]) < MIN_PREFIX:
+        return ""
+    *before, last = map(quoted, lexemes)
+    return " & ".join([*before, f"{last}:*"])
+
+
+def _pairs(runs: Sequence[str]) -> str:
+    """All pairs of each run; a single character is the beginning of a pair or the end of a run."""
+    pairs = [
+        f"{quoted(run)}:*" if len(run) == 1 else quoted(run[place : place + 2])
+        for run in runs
+        for place in range(max(1, len(run) - 1))
+    ]
+    return " & ".join(dict.fromkeys(pairs))
+
+
+def _lexemes(text: str) -> list[tuple[str, bool]]:
+    """The lexemes of a ``tsquery``, and whether each is a prefix."""
+    return [
+        (match[1].replace("''", "'").replace("\\\\", "\\"), text.startswith(":*", match.end()))
+        for match in _LEXEME.finditer(text)
+        if not match[1].startswith("=")
+    ]
+
+
+def quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _any(variants: Sequence[str]) -> str:
+    found = list(dict.fromkeys(text for text in variants if text))
+    return found[0] if len(found) == 1 else " | ".join(f"({text})" for text in found)
+
+
+def _all(parts: Sequence[str]) -> str:
+    found = [text for text in parts if text]
+    return found[0] if len(found) == 1 else " & ".join(f"({text})" for text in found)
+
+
+def _signed(text: str, negated: bool) -> str:
+    return f"!({text})" if negated else f"({text})"
+
+
+def with_prefixes_of_all(query: Query) -> Query:
+    """The same query with every word as the beginning of one."""
+    return replace(
+        query,
+        groups=tuple(
+            tuple(replace(term, unfinished=not term.phrase and not term.negated) for term in group)
+            for group in query.groups
+        ),
+    )

@@ -1,0 +1,249 @@
+"""The SQL of a search: which entries match, how good each is, and which notes that makes.
+
+``owner_id = %s`` decides whose notes are found, in every statement; the owner's lexeme only helps
+the index. Values are bound, never formatted into a statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any, Literal
+
+from django.contrib.auth.base_user import AbstractBaseUser
+
+from notes.folders import ROOT, folder_normalised
+from notes.search.compiler import Compiled, quoted
+from notes.search.values import Page, SearchFilters
+from notes.tags import tags_normalised
+
+Plan = Literal["window", "index"]
+
+#: The newest entries of an owner that are read where reading them is better than the index.
+WINDOW = 20_000
+#: An owner of so few notes never needs the index.
+FEW_NOTES = 5_000
+#: The index is worse than the window where it finds more than so many.
+MANY_MATCHES = 6_000
+#: Facets are counted of so few hits.
+FACETED = 200
+FACETS = 10
+#: Characters of a content that an entry indexes at most.
+INDEXED = 100_000
+
+#: Weights of D (words without positions), C (tags), B (content), A (title).
+WEIGHTS = "{0.05, 0.3, 0.4, 1.0}"
+#: Divide by 1 + the logarithm of the number of words.
+NORMALISATION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A piece of SQL and the values that are bound in it."""
+
+    text: str
+    values: tuple[Any, ...] = ()
+
+
+def plan_of(*, notes: int, matches: int) -> Plan:
+    """``notes``: how many the owner has; ``matches``: how many the planner expects."""
+    return "window" if notes <= FEW_NOTES or matches > MANY_MATCHES else "index"
+
+
+def owner_statement(owner: AbstractBaseUser) -> Sql:
+    """How many entries the owner has (up to more than the window), whether some notes have more
+    than one, and the languages of them."""
+    return Sql(
+        """
+WITH RECURSIVE spoken AS (
+  (SELECT language FROM notes_notesearchentry WHERE owner_id = %s ORDER BY language LIMIT 1)
+  UNION ALL
+  SELECT (SELECT language FROM notes_notesearchentry
+          WHERE owner_id = %s AND language > spoken.language ORDER BY language LIMIT 1)
+  FROM spoken WHERE spoken.language IS NOT NULL
+)
+SELECT (SELECT count(*) FROM (SELECT FROM notes_notesearchentry WHERE owner_id = %s LIMIT %s) AS e),
+  EXISTS (SELECT FROM notes_notesearchentry WHERE owner_id = %s AND NOT whole),
+  ARRAY(SELECT language FROM spoken WHERE language IS NOT NULL)
+""",
+        (owner.pk, owner.pk, owner.pk, WINDOW + 1, owner.pk),
+    )
+
+
+def estimate_statement(owner: AbstractBaseUser, compiled: Compiled) -> Sql:
+    return Sql(
+        "EXPLAIN (FORMAT JSON) SELECT FROM notes_notesearchentry"
+        " WHERE owner_id = %s AND tsv @@ %s::tsquery",
+        (owner.pk, compiled.match),
+    )
+
+
+def filter_lexemes(filters: SearchFilters) -> str:
+    """Folder and tags as the text of a ``tsquery``, empty where there are none."""
+    lexemes = []
+    if filters.folder is not None:
+        folder = folder_normalised(filters.folder)
+        if not filters.subfolders or folder != ROOT:
+            digest = md5(folder.encode(), usedforsecurity=False).hexdigest()
+            lexemes.append(f"={'f' if filters.subfolders else 'd'}:{digest}")
+    lexemes += [f"=t:{tag[:300]}" for tag in tags_normalised(filters.tags, field="tag").folded]
+    return " & ".join(map(quoted, lexemes))
+
+
+def hits_statement(
+    owner: AbstractBaseUser,
+    compiled: Compiled,
+    filters: SearchFilters,
+    page: Page,
+    *,
+    plan: Plan,
+    long_notes: bool,
+) -> Sql:
+    """One row at least: the total, the facets as JSON or NULL, and a hit's note, first character,
+    rank and time of change, or NULLs."""
+    found = [_whole_notes(owner, compiled, filters, plan)]
+    if long_notes:
+        found.append(_long_notes(owner, compiled, filters))
+    return page_statement(found, page)
+
+
+def page_statement(found: list[Sql], page: Page) -> Sql:
+    union = "\nUNION ALL\n".join(each.text for each in found)
+    values = tuple(value for each in found for value in each.values)
+    faceted = FACETED if page.offset == 0 else 0
+    return Sql(
+        f"""
+WITH found AS MATERIALIZED ({union}),
+counted AS (SELECT count(*) AS total FROM found)
+SELECT counted.total,
+  CASE WHEN counted.total BETWEEN 1 AND %s THEN ({_FACETS}) END,
+  hit.note_id, hit.start, hit.rank, hit.updated
+FROM counted LEFT JOIN LATERAL (
+  SELECT * FROM found ORDER BY rank DESC, updated DESC, note_id DESC LIMIT %s OFFSET %s
+) AS hit ON TRUE
+""",  # noqa: S608
+        (*values, faceted, FACETS, FACETS, page.limit, page.offset),
+    )
+
+
+_FACETS = """
+SELECT json_build_object(
+  'folders', (SELECT json_agg(json_build_array(folder, number)) FROM (
+    SELECT folder, count(*) AS number FROM found JOIN notes_note ON id = note_id
+    GROUP BY folder ORDER BY count(*) DESC, folder LIMIT %s) AS f),
+  'tags', (SELECT json_agg(json_build_array(tag, number)) FROM (
+    SELECT min(tag) AS tag, count(*) AS number
+    FROM found JOIN notes_note ON id = note_id, unnest(tags, tags_folded) AS t (tag, folded)
+    GROUP BY folded ORDER BY count(*) DESC, folded LIMIT %s) AS t))
+"""
+
+
+def substring_statement(
+    owner: AbstractBaseUser, string: str, filters: SearchFilters, page: Page
+) -> Sql:
+    """The newest notes whose title or content holds ``string``, in any case."""
+    entries = _window(owner, filters, "note_id, start, updated, tsv")
+    kept = _kept(filters)
+    pattern = f"%{_like(string)}%"
+    found = Sql(
+        f"""
+SELECT note_id, greatest(1, strpos(lower(content), lower(%s)) - 1000) AS start, w.updated,
+  CASE WHEN title ILIKE %s THEN 1.0 ELSE 0.4 END::real AS rank
+FROM ({entries.text}) AS w JOIN notes_note AS n ON n.id = note_id AND n.owner_id = %s
+WHERE start = 1 AND {kept.text} AND (title ILIKE %s OR content ILIKE %s)
+""",  # noqa: S608
+        (string, pattern, *entries.values, owner.pk, *kept.values, pattern, pattern),
+    )
+    return page_statement([found], page)
+
+
+def _whole_notes(
+    owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilters, plan: Plan
+) -> Sql:
+    rank = _rank(compiled)
+    if plan == "window":
+        entries = _window(owner, filters, "note_id, start, updated, whole, tsv")
+        source = Sql(f"({entries.text}) AS w WHERE whole", entries.values)
+        lexemes = filter_lexemes(filters)
+    else:
+        updated = _updated(filters)
+        source = Sql(
+            f"notes_notesearchentry WHERE owner_id = %s AND whole AND {updated.text}",
+            (owner.pk, *updated.values),
+        )
+        lexemes = " & ".join(filter(None, [quoted(f"=o:{owner.pk}"), filter_lexemes(filters)]))
+    match = f"{lexemes} & ({compiled.match})" if lexemes else compiled.match
+    return Sql(
+        f"SELECT note_id, start, updated, {rank.text} AS rank"  # noqa: S608
+        f" FROM {source.text} AND tsv @@ %s::tsquery",
+        (*rank.values, *source.values, match),
+    )
+
+
+def _long_notes(owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilters) -> Sql:
+    """Notes in several entries: their terms may be in different ones, the best is shown."""
+    rank, kept, updated = _rank(compiled), _kept(filters), _updated(filters)
+    terms = [term for group in compiled.groups for term in group]
+    narrowed = Sql("TRUE")
+    if all(any(not negated for _, negated in group) for group in compiled.groups):
+        looked_for = " | ".join(f"({text})" for text, negated in terms if not negated)
+        narrowed = Sql("tsv @@ %s::tsquery", (looked_for,))
+    having = " OR ".join(
+        "(" + " AND ".join(_ABSENT if negated else _PRESENT for _, negated in group) + ")"
+        for group in compiled.groups
+    )
+    conditions = [
+        value for text, negated in terms for value in ((owner.pk, text) if negated else (text,))
+    ]
+    return Sql(
+        f"""
+SELECT note_id, (array_agg(start ORDER BY rank DESC, start))[1], max(updated), max(rank)
+FROM (
+  SELECT note_id, start, updated, tsv, {rank.text} AS rank FROM notes_notesearchentry
+  WHERE owner_id = %s AND NOT whole AND {updated.text} AND {kept.text} AND {narrowed.text}
+) AS p GROUP BY note_id HAVING {having}
+""",  # noqa: S608
+        (*rank.values, owner.pk, *updated.values, *kept.values, *narrowed.values, *conditions),
+    )
+
+
+_PRESENT = "bool_or(tsv @@ %s::tsquery)"
+#: In all entries of the note, not only in those with a word that is looked for.
+_ABSENT = (
+    "NOT EXISTS (SELECT FROM notes_notesearchentry AS n"
+    " WHERE n.note_id = p.note_id AND n.owner_id = %s AND n.tsv @@ %s::tsquery)"
+)
+
+
+def _window(owner: AbstractBaseUser, filters: SearchFilters, columns: str) -> Sql:
+    updated = _updated(filters)
+    return Sql(
+        f"SELECT {columns} FROM notes_notesearchentry WHERE owner_id = %s AND {updated.text}"  # noqa: S608
+        " ORDER BY updated DESC, note_id DESC LIMIT %s",
+        (owner.pk, *updated.values, WINDOW),
+    )
+
+
+def _updated(filters: SearchFilters) -> Sql:
+    bounds = [("updated > %s", filters.updated_after), ("updated < %s", filters.updated_before)]
+    given = [(text, value) for text, value in bounds if value is not None]
+    return Sql(
+        " AND ".join(text for text, _ in given) or "TRUE", tuple(value for _, value in given)
+    )
+
+
+def _kept(filters: SearchFilters) -> Sql:
+    lexemes = filter_lexemes(filters)
+    return Sql("tsv @@ %s::tsquery", (lexemes,)) if lexemes else Sql("TRUE")
+
+
+def _rank(compiled: Compiled) -> Sql:
+    """The sum over the terms; with only negations all are equal."""
+    if not compiled.ranked:
+        return Sql("0::real")
+    each = f"ts_rank('{WEIGHTS}'::real[], tsv, %s::tsquery, {NORMALISATION})"
+    return Sql(" + ".join([each] * len(compiled.ranked)), compiled.ranked)
+
+
+def _like(string: str) -> str:
+    return string.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

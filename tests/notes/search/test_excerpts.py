@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notes.search.excerpts import BEFORE, LENGTH, MAX_PLACES, Excerpt, Finder, excerpt_of
+
+TEXT = st.text(st.sampled_from("aAbBéß \n\t日本…<&\u0301") | st.characters(), max_size=1000)
+
+
+def excerpt(text: str, finder: Finder) -> Excerpt:
+    return excerpt_of(text, finder, finder.places(text))
+
+
+def marked(text: str, finder: Finder) -> list[str]:
+    return [text[start:end] for start, end in finder.marks(text)]
+
+
+def test_excerpt_is_the_beginning_where_nothing_is_marked() -> None:
+    shown = excerpt("one  two\n\nthree", Finder(literals=["absent"]))
+    assert (shown.text, shown.marks) == ("one two three", ())
+    assert excerpt("", Finder(literals=["x"])).text == ""
+
+
+def test_excerpt_cuts_no_word_in_two() -> None:
+    text = f"{'before ' * 50}needle{' after' * 50}"
+    shown = excerpt(text, Finder(literals=["NEEDLE"])).text
+    assert set(shown.split()) == {"…", "before", "needle", "after"}
+
+
+def test_excerpt_is_where_most_terms_are_together() -> None:
+    text = f"salt {'x ' * 300} salt and pepper {'x ' * 300} pepper"
+    shown = excerpt(text, Finder(lexemes=["salt", "pepper"]))
+    assert "salt and pepper" in shown.text
+
+
+def test_literals_are_found_as_they_are_in_any_case() -> None:
+    assert marked("a.b A.B axb", Finder(literals=["a.b"])) == ["a.b", "A.B"]
+    assert marked("abc", Finder()) == []
+
+
+def test_words_are_marked_without_regard_to_accents_and_forms_of_letters() -> None:
+    assert marked("Cafe\u0301 café CAFÉ", Finder(lexemes=["cafe"])) == [
+        "Cafe\u0301",
+        "café",
+        "CAFÉ",
+    ]
+    assert marked("ﬁne Straße ＡＢＣ", Finder(lexemes=["fine", "strasse", "abc"])) == [
+        "ﬁne",
+        "Straße",
+        "ＡＢＣ",
+    ]
+
+
+def test_parts_of_identifiers_are_marked() -> None:
+    text = "getUserName HTTPServer snake_user_case v1.2.3 username"
+    assert marked(text, Finder(lexemes=["user", "server"])) == ["User", "Server", "user"]
+
+
+def test_prefixes_mark_the_whole_word() -> None:
+    assert marked("running shoes prunning", Finder(prefixes=["runni"])) == ["running"]
+
+
+def test_words_that_may_have_a_stem_are_marked_once_it_is_known() -> None:
+    finder = Finder(lexemes=["needl"])
+    places = finder.places("Needles, kneedle needless")
+    assert finder.candidates(places) == {"needles", "needless"}
+    finder.learn({"needles", "needless"}, {"needles"})
+    assert marked("Needles, kneedle needless", finder) == ["Needles"]
+
+
+def test_places_in_a_text_of_nothing_else_are_bounded() -> None:
+    many = " ".join(f"needle{number}" for number in range(50_000))
+    started = time.process_time()
+    assert len(Finder(lexemes=["needl"]).places(many)) == MAX_PLACES
+    assert (
+        Finder(lexemes=["needl"]).candidates(Finder(lexemes=["needl"]).places("needle" * 99_999))
+        == set()
+    )
+    assert time.process_time() - started < 1
+
+
+@given(text=TEXT, literals=st.lists(TEXT.filter(len).map(lambda text: text[:5]), max_size=3))
+def test_excerpt_marks_are_ranges_of_what_it_shows(text: str, literals: list[str]) -> None:
+    finder = Finder(literals=literals, lexemes=["ab"], prefixes=["b"])
+    shown = excerpt(text, finder)
+    ends = [0, *(position for span in shown.marks for position in span), len(shown.text)]
+    assert ends == sorted(ends)
+    assert len(shown.text) <= LENGTH + BEFORE
