@@ -61,7 +61,8 @@ def main(name: str = "run", *options: str) -> int:
 def install(lock: str) -> None:
     """Bring .venv to what ``lock`` says; one that holds more will do."""
     stamp = json.loads(STAMP.read_text()) if STAMP.exists() else {}
-    lock = max(lock, stamp.get("lock", lock), key=LOCKS.index)
+    if stamp.get("lock") in LOCKS:
+        lock = max(lock, stamp["lock"], key=LOCKS.index)
     wanted = {
         "lock": lock,
         "digest": sha256((REQUIREMENTS / f"{lock}.txt").read_bytes()).hexdigest(),

@@ -45,6 +45,7 @@ def machine(monkeypatch, tmp_path):
     requirements.mkdir()
     (requirements / "base.txt").write_text("django==5.2")
     (requirements / "dev.txt").write_text("django==5.2 pytest==9")
+    (requirements / "matrix.txt").write_text("django==5.2 pytest==9 llmock==1")
     monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
     monkeypatch.setattr(bootstrap, "REQUIREMENTS", requirements)
     monkeypatch.setattr(bootstrap, "VENV", venv)
@@ -60,6 +61,15 @@ def test_install_happens_once(machine):
     assert machine.installed() == ["base.txt"]
     bootstrap.install("base")
     assert machine.calls == []
+
+
+def test_stamp_of_an_unknown_lock_is_replaced(machine):
+    bootstrap.install("base")
+    stamp = json.loads(bootstrap.STAMP.read_text())
+    bootstrap.STAMP.write_text(json.dumps(stamp | {"lock": "former"}))
+    machine.installed()
+    bootstrap.install("base")
+    assert machine.installed() == ["base.txt"]
 
 
 def test_install_requires_hashes(machine):
@@ -146,13 +156,18 @@ def test_quick_leaves_out_browser_server_and_matrix(machine):
     assert machine.calls[-1][-1] == "not server and not browser and not matrix"
 
 
+def test_whole_test_run_has_the_foreign_servers(machine):
+    assert bootstrap.main("test") == 0
+    assert machine.installed() == ["matrix.txt"]
+
+
 def test_unknown_command_lists_the_commands(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert bootstrap.main("dance") == 2
     assert "manage ARGUMENTS" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["base", "dev"])
+@pytest.mark.parametrize("name", bootstrap.LOCKS)
 def test_locks_are_hashed_and_name_no_host(name):
     lock = (ROOT / "requirements" / f"{name}.txt").read_text()
     pins = re.findall(r"^[a-z0-9][\w.-]*(?:\[[\w,-]+\])?==", lock, re.MULTILINE)
@@ -166,7 +181,7 @@ def test_locks_agree_on_what_runs():
         lock = (ROOT / "requirements" / f"{name}.txt").read_text()
         return set(re.findall(r"^([a-z0-9][\w.-]*==\S+)", lock, re.MULTILINE))
 
-    assert pins("base") <= pins("dev")
+    assert pins("base") <= pins("dev") <= pins("matrix")
 
 
 @pytest.mark.parametrize("target", ["run", "test", "quick", "lock"])
