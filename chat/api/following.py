@@ -1,28 +1,28 @@
-"""How a listener follows a run: from the beginning, or on from where it was cut off.
+"""How a listener follows a run or a conversation: from the beginning, or on from a resume point.
 
-Owns resume points. What the events are is the runtime's, how they are written ``wire``'s.
+What the events are is the runtime's, which points there are ``runs.resume``'s, how events are
+written ``wire``'s.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import cast
 from uuid import UUID
 
-from chat.events import Done, LoggedEvent, Snapshot
+import msgspec
+
+from chat.events import LoggedEvent, Snapshot
 from chat.loop.folding import Folded
-from chat.models import Run, RunStatus
-from chat.runs import event_log
+from chat.runs import resume as resuming
+from chat.runs import runtime as runtime_module
+from chat.runs.resume import Position
 from chat.runs.runtime import Runtime
 from chat.transcript import selectors
 from tools.threads import unit_of_work
 
-Position = tuple[int, int]
 Batches = AsyncGenerator[tuple[LoggedEvent, ...] | None, None]
-
-_POINT = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
 async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
@@ -35,9 +35,9 @@ async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
     position: Position | None = None
     if resume:
         await runtime.flusher.settled(run_id)
-        position = await unit_of_work(position_of, run_id=run_id, resume=resume)
+        position = await unit_of_work(resuming.position_of, run_id=run_id, resume=resume)
         if position is None:
-            snapshot = await unit_of_work(snapshot_of, run_id=run_id)
+            snapshot = await unit_of_work(resuming.snapshot_of, run_id=run_id)
             position = (snapshot.attempt, snapshot.seq)
             if position > (0, 0):
                 yield (snapshot,)
@@ -49,6 +49,60 @@ async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
                 return
 
 
+async def follow_conversation(runtime: Runtime, conversation_id: UUID, resume: str = "") -> Batches:
+    """The events of all runs of a conversation, one run after another, then of those to come.
+
+    A resume point that none of its runs has is answered by a ``snapshot`` of each run there is.
+    Ends only where the conversation was deleted.
+    """
+    async with aclosing(_legs(runtime, conversation_id, resume)) as legs:
+        async for leg in legs:
+            if leg is None:
+                yield None
+                continue
+            async with aclosing(follow(runtime, *leg)) as batches:
+                async for batch in batches:
+                    yield batch and tuple(map(_of_conversation, batch))
+
+
+async def _legs(
+    runtime: Runtime, conversation_id: UUID, resume: str
+) -> AsyncGenerator[tuple[UUID, str] | None, None]:
+    """Run after run, each with the point to go on from; None: a keep-alive is due."""
+    with runtime.hub.subscribed(conversation_id) as news:
+        run, point = await unit_of_work(
+            resuming.conversation_point, conversation_id=conversation_id, resume=resume
+        )
+        last = None if run is None else run.id
+        if run is not None:
+            if not await unit_of_work(resuming.is_over, run=run, resume=point):
+                yield run.id, point
+            point = ""
+        while True:
+            if run_id := await unit_of_work(
+                resuming.run_after, conversation_id=conversation_id, run_id=last
+            ):
+                yield run_id, point
+                last = run_id
+                continue
+            point = ""
+            if not await unit_of_work(
+                selectors.conversation_exists, conversation_id=conversation_id
+            ):
+                return
+            if not await news.wait(runtime_module.KEEP_ALIVE_SECONDS):
+                yield None
+
+
+def _of_conversation(logged: LoggedEvent) -> LoggedEvent:
+    """A snapshot names what it covers by the ids of the stream that it is sent on."""
+    if not isinstance(logged.event, Snapshot):
+        return logged
+    return msgspec.structs.replace(
+        logged, event=msgspec.structs.replace(logged.event, covers=logged.full_id)
+    )
+
+
 async def drain(batches: AsyncIterator[tuple[LoggedEvent, ...] | None]) -> Folded:
     """All that a run does, once it is over."""
     folded = Folded()
@@ -56,41 +110,3 @@ async def drain(batches: AsyncIterator[tuple[LoggedEvent, ...] | None]) -> Folde
         for logged in batch or ():
             folded.apply(logged.event)
     return folded
-
-
-def position_of(*, run_id: UUID, resume: str) -> Position | None:
-    """The position that ``resume`` names, None where it is no point to go on from."""
-    found = _POINT.fullmatch(resume)
-    if found is None:
-        return None
-    attempt, seq = int(found[1]), int(found[2])
-    current = Run.objects.filter(id=run_id, attempt=attempt).exists()
-    known = current and seq <= event_log.seq_last(run_id=run_id, attempt=attempt)
-    return (attempt, seq) if known else None
-
-
-def is_over(run: Run, *, resume: str) -> bool:
-    """Whether a listener that resumes after ``resume`` has seen everything, ``done`` included."""
-    if run.status != RunStatus.FINISHED:
-        return False
-    last = event_log.seq_last(run_id=run.id, attempt=run.attempt)
-    return position_of(run_id=run.id, resume=resume) == (run.attempt, last)
-
-
-def snapshot_of(*, run_id: UUID) -> LoggedEvent:
-    """The fold of the log so far, numbered as the last event it covers; ``done`` is left to come.
-
-    Numbered 0-0 where there is nothing yet.
-    """
-    folded = Folded()
-    attempt = seq = 0
-    while page := event_log.events_after(run_id=run_id, position=(attempt, seq)):
-        for logged in page:
-            if isinstance(logged.event, Done):
-                break
-            folded.apply(logged.event)
-            attempt, seq = logged.attempt, logged.seq
-        if len(page) < event_log.PAGE:
-            break
-    snapshot = Snapshot(state=folded.state(), covers=f"{attempt}-{seq}")
-    return LoggedEvent(run_id, attempt, seq, snapshot)

@@ -1,4 +1,4 @@
-"""One run: its state, its events live or again, its stop, and another one like it."""
+"""One run: its state, its stop, and another one like it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,15 @@ from typing import ClassVar
 from uuid import UUID
 
 from django.http import HttpResponse
-from drf_spectacular.utils import (
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chat.api.completions import ANSWERS, delivered
 from chat.api.errors import translated
-from chat.api.following import follow, is_over
 from chat.api.requests import owner_of
 from chat.api.serializers import AgainSerializer, RunSerializer, StoppedRunSerializer
-from chat.api.streaming import (
-    STREAMED,
-    other_sites_refuse,
-    resume_parameters,
-    resume_point,
-    stream_response,
-)
 from chat.models import Run
 from chat.runs.lifecycle import run_continue, run_retry, run_stop
 from chat.transcript.selectors import run_get
@@ -98,27 +86,3 @@ class RunContinueView(RunAgainView):
 )
 class RunRetryView(RunAgainView):
     service = staticmethod(run_retry)
-
-
-class RunEventsView(APIView):
-    """The events of a run, for any program that wants to follow it."""
-
-    @extend_schema(
-        operation_id="runs_events",
-        summary="Follow a run's events, live or after the fact",
-        parameters=resume_parameters("<attempt>-<seq>"),
-        responses=STREAMED
-        | {
-            204: OpenApiResponse(description="`done` was seen: nothing follows."),
-        },
-    )
-    def get(self, request: Request, run_id: UUID) -> HttpResponse:
-        other_sites_refuse(request)
-        with translated():
-            run = run_get(owner=owner_of(request), run_id=run_id)
-        resume = resume_point(request)
-        if resume and is_over(run, resume=resume):
-            return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
-        return stream_response(
-            request, lambda runtime: follow(runtime, run.id, resume), label=f"run {run.id}"
-        )

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from chat.api import completions, conversations, runs
+from chat.api import completions, conversations, events, runs
 from chat.api.models import ModelsView
 from chat.api.tools import ToolsView
 
@@ -20,6 +20,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="conversation-completions",
     ),
     path(
+        "conversations/<uuid:conversation_id>/events/",
+        events.ConversationEventsView.as_view(),
+        name="conversation-events",
+    ),
+    path(
         "conversations/<uuid:conversation_id>/messages/",
         conversations.MessageListView.as_view(),
         name="conversation-messages",
@@ -28,7 +33,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<uuid:run_id>/", runs.RunView.as_view(), name="run"),
     path("runs/<uuid:run_id>/continue/", runs.RunContinueView.as_view(), name="run-continue"),
     path("runs/<uuid:run_id>/retry/", runs.RunRetryView.as_view(), name="run-retry"),
-    path("runs/<uuid:run_id>/events/", runs.RunEventsView.as_view(), name="run-events"),
+    path("runs/<uuid:run_id>/events/", events.RunEventsView.as_view(), name="run-events"),
     path("runs/<uuid:run_id>/stop/", runs.RunStopView.as_view(), name="run-stop"),
     path("tools/", ToolsView.as_view(), name="tools"),
 ]

@@ -63,15 +63,21 @@ def events_store(*, logged: Sequence[LoggedEvent], origin: str) -> None:
         cursor.execute(_INSERT, [run_ids, run_ids, attempts, seqs, kinds, data, CHANNEL, payloads])
 
 
-def _payloads(run_ids: Sequence[str], origin: str) -> list[str]:
+def conversation_notify(*, conversation_id: UUID) -> None:
+    """Tell whoever follows the conversation that a run of it was started, or that it is gone."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f":{conversation_id}"])
+
+
+def _payloads(ids: Sequence[str], origin: str) -> list[str]:
     return [
-        f"{origin}:{','.join(run_ids[start : start + _IDS_PER_NOTIFICATION])}"
-        for start in range(0, len(run_ids), _IDS_PER_NOTIFICATION)
+        f"{origin}:{','.join(ids[start : start + _IDS_PER_NOTIFICATION])}"
+        for start in range(0, len(ids), _IDS_PER_NOTIFICATION)
     ]
 
 
 def notification_parse(payload: str) -> tuple[str, tuple[UUID, ...]]:
-    """Origin and run ids of a payload."""
+    """Origin of a payload, and the ids of runs and conversations that there is news of."""
     origin, _, ids = payload.partition(":")
     return origin, tuple(UUID(run_id) for run_id in ids.split(",") if run_id)
 

@@ -149,6 +149,7 @@ def _run_insert(
 def _run_defer(run: Run) -> None:
     run.job_id = app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
     run.save(update_fields=["job_id"])
+    event_log.conversation_notify(conversation_id=run.conversation_id)
 
 
 def run_begin(*, run_id: UUID) -> Begun | None:

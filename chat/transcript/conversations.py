@@ -14,6 +14,7 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from chat.models import ACTIVE_STATUSES, Conversation
+from chat.runs import event_log
 from chat.runs.lifecycle import run_stop
 
 #: What a person may change.
@@ -61,6 +62,7 @@ def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
             run_stop(owner=owner, run_id=run.id)
         _jobs_delete(list(conversation.runs.values_list("job_id", flat=True)))
         conversation.delete()
+        event_log.conversation_notify(conversation_id=conversation_id)
 
 
 def _jobs_delete(job_ids: list[int | None]) -> None:

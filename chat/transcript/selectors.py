@@ -48,6 +48,11 @@ def run_exists(*, run_id: UUID) -> bool:
     return Run.objects.filter(id=run_id).exists()
 
 
+def conversation_exists(*, conversation_id: UUID) -> bool:
+    """For a listener that was let in before: whether its conversation was deleted meanwhile."""
+    return Conversation.objects.filter(id=conversation_id).exists()
+
+
 def _conversations(owner: User) -> QuerySet[Conversation]:
     active = Run.objects.filter(status__in=ACTIVE_STATUSES)
     return Conversation.objects.filter(owner=owner).prefetch_related(

@@ -1,0 +1,74 @@
+"""Streams of events for any program that listens: of one run, and of one conversation.
+
+Owns who may follow what. How it is followed is ``following``'s, in which format ``streaming``'s.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from chat.api.errors import translated
+from chat.api.following import follow, follow_conversation
+from chat.api.requests import owner_of
+from chat.api.streaming import (
+    STREAMED,
+    other_sites_refuse,
+    resume_parameters,
+    resume_point,
+    stream_response,
+)
+from chat.runs import resume
+from chat.transcript.selectors import conversation_get, run_get
+
+
+class RunEventsView(APIView):
+    """The events of a run, for any program that wants to follow it."""
+
+    @extend_schema(
+        operation_id="runs_events",
+        summary="Follow a run's events, live or after the fact",
+        parameters=resume_parameters("<attempt>-<seq>"),
+        responses=STREAMED
+        | {
+            204: OpenApiResponse(description="`done` was seen: nothing follows."),
+        },
+    )
+    def get(self, request: Request, run_id: UUID) -> HttpResponse:
+        other_sites_refuse(request)
+        with translated():
+            run = run_get(owner=owner_of(request), run_id=run_id)
+        after = resume_point(request)
+        if after and resume.is_over(run=run, resume=after):
+            return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
+        return stream_response(
+            request, lambda runtime: follow(runtime, run.id, after), label=f"run {run.id}"
+        )
+
+
+class ConversationEventsView(APIView):
+    """The events of all runs of a conversation, those that are still to begin included."""
+
+    @extend_schema(
+        operation_id="conversations_events",
+        summary="Follow a conversation across its runs, live or after the fact",
+        parameters=resume_parameters("<run>.<attempt>-<seq>"),
+        responses=STREAMED,
+    )
+    def get(self, request: Request, conversation_id: UUID) -> HttpResponse:
+        other_sites_refuse(request)
+        with translated():
+            conversation = conversation_get(
+                owner=owner_of(request), conversation_id=conversation_id
+            )
+        after = resume_point(request)
+        return stream_response(
+            request,
+            lambda runtime: follow_conversation(runtime, conversation.id, after),
+            label=f"conversation {conversation.id}",
+            full_ids=True,
+        )
