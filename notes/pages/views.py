@@ -25,6 +25,7 @@ from notes.models import Note
 from notes.pages.forms import NoteForm, form_of
 from notes.pages.panes import filters_of, folder_tree, listing
 from web.errors import wants_json
+from web.markdown import MAX_RENDERED
 from web.markdown import render as rendered
 from web.pages import private_page
 
@@ -43,8 +44,10 @@ def note_list_page(request: PageRequest) -> HttpResponse:
     if request.htmx and not request.htmx.history_restore_request:
         context = _listing_context(request)
         response = render(request, "notes/list.html", context)
-        # The address to come back to: what was found by then, not that it was being typed.
-        response["HX-Replace-Url"] = f"{request.path}{context['here']}"
+        # The address to come back to: what was found by then, not that it was being typed. Beside
+        # a note the address stays the note's.
+        if (request.htmx.current_url_abs_path or "").partition("?")[0] == request.path:
+            response["HX-Replace-Url"] = f"{request.path}{context['here']}"
         return response
     return _page(request)
 
@@ -135,7 +138,10 @@ def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
 @require_POST
 def note_preview_view(request: PageRequest) -> HttpResponse:
     """The Markdown of the editor as it will be shown. Stores nothing."""
-    return HttpResponse(rendered(request.POST.get("content", "")))
+    content = request.POST.get("content", "")
+    if len(content) > MAX_RENDERED:
+        return HttpResponse("<p>This note is too long to be shown as you type.</p>")
+    return HttpResponse(rendered(content))
 
 
 def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -> HttpResponse:

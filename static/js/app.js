@@ -24,6 +24,11 @@ document.addEventListener("submit", (event) => {
   if (field && token) field.value = token;
 }, true);
 
+// What one person wrote is not left to the next.
+document.querySelector("[data-log-out]")?.addEventListener("submit", () => {
+  for (const key of Object.keys(localStorage)) if (key.startsWith("draft:")) localStorage.removeItem(key);
+});
+
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });

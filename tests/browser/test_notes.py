@@ -43,6 +43,17 @@ def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):
     expect(page.locator(".note .prose")).to_have_text("changed again")
 
 
+def test_searching_while_editing_leaves_the_editor_and_its_address_alone(page, user):
+    note = note_create(owner=user, title="Plan", content="first")
+    page.goto(f"/notes/{note.id}/edit/")
+    page.get_by_label("Text").fill("second")
+    page.get_by_role("searchbox").press_sequentially("nothing")
+    expect(page.locator(".nothing")).to_be_visible()
+    assert page.get_by_label("Text").input_value() == "second"
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".note .prose")).to_have_text("second")
+
+
 def test_conflict_shows_both_texts(page, user, watch):
     note = note_create(owner=user, title="Plan", content="first")
     page.goto(f"/notes/{note.id}/edit/")

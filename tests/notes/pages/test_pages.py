@@ -174,6 +174,22 @@ def test_preview_renders_and_stores_nothing(browser):
     assert page_of(response) == "<p><strong>a</strong> &lt;script&gt;x&lt;/script&gt;</p>\n"
 
 
+def test_preview_of_a_very_long_text_is_refused_in_words(browser):
+    response = browser.post("/notes/preview/", {"content": "x" * (256 * 1024 + 1)})
+    assert "too long" in page_of(response)
+
+
+def test_a_note_of_5_mebibytes_is_stored_and_shown_as_its_source(browser, user):
+    content = "# line & more\n" * (5 * 1024 * 1024 // 14)
+    note_url = browser.post("/notes/new/", {"title": "Big", "content": content})["Location"]
+    assert Note.objects.get(owner=user).content == content
+    assert '<pre class="source"' in page_of(browser.get(note_url))
+    too_long = browser.post("/notes/new/", {"title": "Bigger", "content": content + content})
+    assert too_long.status_code == 400
+    assert "at most" in too_long.content.decode()
+    assert Note.objects.count() == 1
+
+
 def test_pages_are_stored_nowhere(browser, note):
     for path in ("/notes/", url("note", note), url("edit", note)):
         assert "no-store" in browser.get(path)["Cache-Control"]
