@@ -1,25 +1,18 @@
 """Whatever happens to a run, its log says exactly what its rows say, and ends in one ``done``."""
 
 import asyncio
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from procrastinate.job_context import AbortReason
 
 from chat.exceptions import HandBack
-from chat.loop.calls import shown
-from chat.loop.folding import fold
-from chat.loop.repair import repair
-from chat.models import Message, Run
 from chat.runs import lifecycle
 from chat.testing import ScriptedProvider
-from chat.transcript.history import branch_rows, history_messages
-from chat.types import Completion, Fault, RequestedCall, TextDelta, ThinkingDelta, ToolCall, Usage
-from tests.chat.loop.rules import assert_valid
+from chat.types import Completion, Fault, RequestedCall, TextDelta, ThinkingDelta, Usage
 from tests.chat.runs.conftest import Stage
+from tests.chat.runs.invariants import assert_sound
 from tools.threads import unit_of_work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("units")]
@@ -72,18 +65,7 @@ def model_calls(draw) -> list:
 )
 def test_fold_equals_rows_whatever_happens(user, script, cut, abort):
     run, log = asyncio.run(_carried(user, script, cut, abort))
-    run.refresh_from_db()
-    assert [item.event.name for item in log].count("done") == 1
-    assert log[-1].event.name == "done"
-    folded = fold(item.event for item in log)
-    messages = Message.objects.filter(run=run).order_by("created", "id")
-    told = msgspec.json.decode(msgspec.json.encode(folded.state()["messages"]))
-    assert told == [_told(message) for message in messages]
-    assert (run.status, run.stop_reason) == ("finished", folded.stop_reason)
-    assert run.error_code == (folded.error.code if folded.error else "")
-    tip = Run.objects.get(id=run.id).conversation.leaf_id
-    branch = branch_rows(conversation_id=run.conversation_id, tip_id=tip)
-    assert_valid(repair(history_messages(messages=branch)).messages)
+    assert_sound(run, log)
 
 
 async def _carried(user, script, cut, abort):
@@ -108,35 +90,3 @@ async def _carried(user, script, cut, abort):
                 runtime.provider = ScriptedProvider(*script[cut[0] :])
                 await runtime.carry(run)
         return run, await runtime.log(run)
-
-
-def _told(row: Message) -> dict[str, Any]:
-    usage = {
-        "fresh_input": row.fresh_input_tokens,
-        "cache_read": row.cache_read_tokens,
-        "cache_write": row.cache_write_tokens,
-        "output": row.output_tokens,
-        "reasoning": None,
-        "estimated": row.usage_is == "estimated",
-    }
-    calls = row.tool_calls.order_by("position")
-    sent = shown(tuple(ToolCall(c.call_id, c.name, c.arguments) for c in calls)).calls
-    return {
-        "id": str(row.id),
-        "text": row.content,
-        "thinking": row.thinking,
-        "finish_reason": row.finish_reason or None,
-        "usage": usage if row.usage_is else None,
-        "calls": [
-            {
-                "id": call.call_id,
-                "name": call.name,
-                "arguments": seen.arguments,
-                "status": call.status,
-                "result": call.result,
-                "is_error": call.is_error,
-                **call.extra,
-            }
-            for call, seen in zip(calls, sent, strict=True)
-        ],
-    }
