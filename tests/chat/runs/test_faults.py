@@ -68,7 +68,7 @@ def written():
         yield made
 
 
-async def die_and_carry_on(monkeypatch, stage, run, at, *, after) -> bool:
+async def die_and_carry_on(monkeypatch, stage, run, at, *, after):
     """Whether the process got as far as its ``at``-th unit of work."""
     dying = Dying(at, after=after)
     first = stage(Model())
