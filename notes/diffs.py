@@ -25,8 +25,8 @@ SHOWN_CHARACTERS = 200_000
 #: Words are compared in lines of at most so many, and in all of so many on each side.
 LINE_WORDS = 2_000
 COMPARED_WORDS = 10_000
-#: Of the longer side's words, those that must have stayed: else the lines count as rewritten.
-ALIKE = 0.25
+#: Of a line's words, those that must have stayed: else it counts as new, and nothing is marked.
+ALIKE = 0.3
 #: What stayed between two changed words and is no longer than this is marked with them.
 ISLAND = 2
 
@@ -208,10 +208,7 @@ class _Words:
             self.complete = False
             return {}, {}
         self._left -= max(len(old), len(new))
-        blocks = _joined(list(_blocks(_texts(gone, old), _texts(come, new))), old)
-        stayed = len(old) - sum(block.old_end - block.old for block in blocks)
-        if stayed < ALIKE * max(len(old), len(new)):
-            return {}, {}
+        blocks = _joined(_blocks(_texts(gone, old), _texts(come, new)), old, new)
         return (
             _ranges(old, ((block.old, block.old_end) for block in blocks)),
             _ranges(new, ((block.new, block.new_end) for block in blocks)),
@@ -233,26 +230,39 @@ def _texts(lines: Sequence[str], tokens: Iterable[_Token]) -> list[str]:
     return [lines[token.line][token.start : token.end] for token in tokens]
 
 
-def _joined(blocks: list[_Block], old: Sequence[_Token]) -> list[_Block]:
-    """The blocks, those that only an island keeps apart made one."""
+def _joined(blocks: Iterable[_Block], old: Sequence[_Token], new: Sequence[_Token]) -> list[_Block]:
+    """The blocks, those that only an island in one line keeps apart made one."""
     joined: list[_Block] = []
     for block in blocks:
         if joined:
-            stayed = old[joined[-1].old_end : block.old]
-            if sum(token.end - token.start for token in stayed) <= ISLAND:
+            last = joined[-1]
+            island = old[last.old_end : block.old]
+            if (
+                sum(token.end - token.start for token in island) <= ISLAND
+                and _in_one_line(old, last.old_end, block.old)
+                and _in_one_line(new, last.new_end, block.new)
+            ):
                 block = joined.pop()._replace(old_end=block.old_end, new_end=block.new_end)
         joined.append(block)
     return joined
 
 
+def _in_one_line(tokens: Sequence[_Token], first: int, last: int) -> bool:
+    return tokens[first].line == tokens[min(last, len(tokens) - 1)].line
+
+
 def _ranges(tokens: Sequence[_Token], runs: Iterable[tuple[int, int]]) -> dict[int, Marks]:
-    """For each line, the ranges from the first to the last word of the runs in it."""
+    """For each line that is still alike, the ranges from the first to the last word of its runs."""
+    words = Counter(token.line for token in tokens)
+    changed: Counter[int] = Counter()
     marks: dict[int, list[tuple[int, int]]] = {}
     for first, end in runs:
-        inside: dict[int, tuple[int, int]] = {}
-        for token in tokens[first:end]:
-            start, _ = inside.get(token.line, (token.start, 0))
-            inside[token.line] = (start, token.end)
-        for line, span in inside.items():
-            marks.setdefault(line, []).append(span)
-    return {line: tuple(spans) for line, spans in marks.items()}
+        for line, run in groupby(tokens[first:end], lambda token: token.line):
+            together = list(run)
+            changed[line] += len(together)
+            marks.setdefault(line, []).append((together[0].start, together[-1].end))
+    return {
+        line: tuple(spans)
+        for line, spans in marks.items()
+        if words[line] - changed[line] >= ALIKE * words[line]
+    }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 class _Origin(TypedDict):
     conversation_id: UUID | None
+    conversation_title: str | None
     message_id: UUID | None
     username: str | None
 
@@ -81,6 +82,7 @@ def _revisions(owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevisio
     )
     shown = revisions.defer("content").annotate(
         conversation_id=F("run__conversation_id"),
+        conversation_title=F("run__conversation__title"),
         message_id=F("tool_call__message_id"),
         username=F("user__username"),
     )

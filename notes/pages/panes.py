@@ -81,14 +81,19 @@ class Folder:
 
 
 def filters_of(query: QueryDict) -> Filters:
-    page = query.get("page", "")
     return Filters(
         query=query.get("q", "").strip(),
         folder=query.get("folder", ""),
         tag=query.get("tag", ""),
-        page=min(max(int(page), 1), 200) if page.isascii() and page.isdecimal() else 1,
+        page=page_number(query),
         typing=bool(query.get("typing")),
     )
+
+
+def page_number(query: QueryDict) -> int:
+    """The page that a URL asks for, from 1 to 200."""
+    page = query.get("page", "")
+    return min(max(int(page), 1), 200) if page.isascii() and page.isdecimal() else 1
 
 
 def listing(*, owner: AbstractBaseUser, filters: Filters) -> Listing:

@@ -49,15 +49,15 @@ def note_list_page(request: PageRequest) -> HttpResponse:
         if (request.htmx.current_url_abs_path or "").partition("?")[0] == request.path:
             response["HX-Replace-Url"] = f"{request.path}{context['here']}"
         return response
-    return _page(request)
+    return notes_page(request)
 
 
 @private_page
 @require_safe
 def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     """One note, rendered."""
-    note = _note(request, note_id)
-    return _page(request, note=note, html=rendered(note.content))
+    note = note_of(request, note_id)
+    return notes_page(request, note=note, html=rendered(note.content))
 
 
 @private_page
@@ -67,33 +67,33 @@ def note_new_page(request: PageRequest) -> HttpResponse:
     if request.method != "POST":
         filters = filters_of(request.GET)
         form = NoteForm(initial={"folder": filters.folder, "tags": filters.tag})
-        return _page(request, form=form)
+        return notes_page(request, form=form)
     form = NoteForm(request.POST)
     if form.is_valid():
         try:
             note = services.note_create(
-                owner=request.user, author=_author(request), **form.fields_of_note()
+                owner=request.user, author=author_of(request), **form.fields_of_note()
             )
         except NoteError as error:
             form.take_error(error)
         else:
             return redirect("notes:note", note.id)
-    return _page(request, form=form, status=400)
+    return notes_page(request, form=form, status=400)
 
 
 @private_page
 @require_http_methods(["GET", "HEAD", "POST"])
 def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Change a note that is still the version one began with; else both texts are shown."""
-    note = _note(request, note_id)
+    note = note_of(request, note_id)
     if request.method != "POST":
-        return _page(request, note=note, form=form_of(note))
+        return notes_page(request, note=note, form=form_of(note))
     form = NoteForm(request.POST)
     if form.is_valid():
         try:
             saved = services.note_update(
                 owner=request.user,
-                author=_author(request),
+                author=author_of(request),
                 note_id=note_id,
                 expected_version=form.cleaned_data["version"] or 0,
                 **form.fields_of_note(),
@@ -109,29 +109,18 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     if wants_json(request):
         message = " ".join(str(each) for errors in form.errors.values() for each in errors)
         return _json_error("invalid", message, 400)
-    return _page(request, note=note, form=form, status=400)
+    return notes_page(request, note=note, form=form, status=400)
 
 
 @private_page
 @require_POST
 def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Into the bin, after the person confirmed it."""
-    note = _note(request, note_id)
-    services.note_delete(owner=request.user, author=_author(request), note_id=note_id)
+    note = note_of(request, note_id)
+    services.note_delete(owner=request.user, author=author_of(request), note_id=note_id)
     undo = render_to_string("notes/deleted.html", {"note": note}, request)
     messages.success(request, mark_safe(undo))  # noqa: S308
     return redirect("notes:list")
-
-
-@private_page
-@require_POST
-def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
-    """Out of the bin again; one that is not in it stays as it is."""
-    try:
-        services.note_restore(owner=request.user, author=_author(request), note_id=note_id)
-    except NoteNotFound:
-        raise Http404 from None
-    return redirect("notes:note", note_id)
 
 
 @private_page
@@ -147,11 +136,11 @@ def note_preview_view(request: PageRequest) -> HttpResponse:
 def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -> HttpResponse:
     if wants_json(request):
         return _json_error(error.code, error.message, 409)
-    stored = _note(request, note_id)
+    stored = note_of(request, note_id)
     mine = request.POST.copy()
     # Saving again means: over the version that is now shown beside it.
     mine["version"] = str(stored.version)
-    return _page(request, note=stored, form=NoteForm(mine), stored=form_of(stored), status=409)
+    return notes_page(request, note=stored, form=NoteForm(mine), stored=form_of(stored), status=409)
 
 
 def _json_error(code: str, message: str, status: int) -> JsonResponse:
@@ -159,11 +148,11 @@ def _json_error(code: str, message: str, status: int) -> JsonResponse:
     return JsonResponse({"error": error}, status=status)
 
 
-def _author(request: PageRequest) -> Author:
+def author_of(request: PageRequest) -> Author:
     return Author.person(request.user, "page")
 
 
-def _note(request: PageRequest, note_id: UUID) -> Note:
+def note_of(request: PageRequest, note_id: UUID) -> Note:
     try:
         return selectors.note_get(owner=request.user, note_id=note_id)
     except NoteNotFound:
@@ -183,7 +172,10 @@ def _listing_context(request: PageRequest) -> dict[str, Any]:
     }
 
 
-def _page(request: PageRequest, *, status: int = 200, **context: Any) -> HttpResponse:
+def notes_page(
+    request: PageRequest, *, template: str = "notes/page.html", status: int = 200, **context: Any
+) -> HttpResponse:
+    """Any of the notes pages: ``context`` is for its detail, beside folders and list."""
     counts = selectors.folder_counts(owner=request.user)
     context |= _listing_context(request)
     context |= {
@@ -191,4 +183,4 @@ def _page(request: PageRequest, *, status: int = 200, **context: Any) -> HttpRes
         "note_count": sum(row.count for row in counts),
         "tags": selectors.tag_counts(owner=request.user),
     }
-    return render(request, "notes/page.html", context, status=status)
+    return render(request, template, context, status=status)

@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from tests.browser.test_chat import STORY, finished, send
-from tests.notes.writing import note_create
+from tests.notes.writing import note_create, note_delete, note_update
 
 MARKDOWN = """# Plan
 
@@ -38,6 +38,10 @@ def assert_accessible(page: Page) -> None:
 @pytest.mark.parametrize("width", [390, 1440])
 def test_pages_have_no_fault_that_axe_knows(open_context, client_of, user, scheme, width):
     note = note_create(owner=user, title="Plan", content=MARKDOWN, folder="/a/b/", tags=["one"])
+    note_update(owner=user, note_id=note.id, content=MARKDOWN.replace("bold", "loud"))
+    deleted = note_create(owner=user, title="Old")
+    note_delete(owner=user, note_id=deleted.id)
+    history = (f"{note.id}/history/", f"{note.id}/history/2/", "bin/")
     size = {"width": width, "height": 900}
     page = open_context(client_of(user), color_scheme=scheme, viewport=size).new_page()
     page.goto("/")
@@ -46,7 +50,7 @@ def test_pages_have_no_fault_that_axe_knows(open_context, client_of, user, schem
     finished(page)
     page.locator(".call summary").first.click()
     assert_accessible(page)
-    for path in ("", "?q=bold&folder=/a/", f"{note.id}/", f"{note.id}/edit/", "new/"):
+    for path in ("", "?q=bold&folder=/a/", f"{note.id}/", f"{note.id}/edit/", "new/", *history):
         page.goto(f"/notes/{path}")
         assert_accessible(page)
     page = open_context(color_scheme=scheme, viewport=size).new_page()

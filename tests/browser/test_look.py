@@ -4,10 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 from chat.runs.lifecycle import run_start
-from tests.notes.writing import note_create
+from tests.notes.writing import note_create, note_delete
 
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
 PAGES = ["/", "/notes/", "/notes/?q=word", "/notes/new/", "/login/", "conversation", "note", "edit"]
+PAGES += ["history", "version", "bin"]
 
 
 @pytest.mark.parametrize("width", [360, 900, 1440])
@@ -15,11 +16,16 @@ def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
     table = "|".join(LONG[:30] for _ in range(12))
     content = f"{LONG}\n\n```\n{LONG}\n```\n\n{table}\n{'|'.join(['--'] * 12)}\n"
     note = note_create(owner=user, title=LONG[:400], content=content, folder=f"/{LONG[:90]}/")
+    deleted = note_create(owner=user, title=LONG[:400], content=content, folder=f"/{LONG[:90]}/")
+    note_delete(owner=user, note_id=deleted.id)
     run = run_start(owner=user, content=LONG)
     paths = {
         "conversation": f"/chat/{run.conversation_id}/",
         "note": f"/notes/{note.id}/",
         "edit": f"/notes/{note.id}/edit/",
+        "history": f"/notes/{note.id}/history/",
+        "version": f"/notes/{note.id}/history/1/",
+        "bin": "/notes/bin/",
     }
     page = open_context(client_of(user), viewport={"width": width, "height": 800}).new_page()
     for name in PAGES:

@@ -54,6 +54,33 @@ def test_searching_while_editing_leaves_the_editor_and_its_address_alone(page, u
     expect(page.locator(".note .prose")).to_have_text("second")
 
 
+def test_history_shows_what_changed_and_restores_it(page, user):
+    note = note_create(owner=user, title="Plan", content="milk and eggs and tea")
+    note_update(owner=user, note_id=note.id, content="milk and bread and tea")
+    page.goto(f"/notes/{note.id}/")
+    page.get_by_role("link", name="History").click()
+    expect(page.locator(".diff ins mark")).to_have_text("bread")
+    expect(page.locator(".diff del mark")).to_have_text("eggs")
+    page.get_by_role("link", name="Created").click()
+    page.get_by_role("button", name="Restore this version").click()
+    expect(page.locator(".note .prose")).to_have_text("milk and eggs and tea")
+    page.get_by_role("link", name="History").click()
+    expect(page.get_by_role("link", name="Restored version 1")).to_be_visible()
+
+
+def test_history_on_a_phone_is_the_list_and_then_one_version(open_context, client_of, user):
+    note = note_create(owner=user, title="Plan", content="milk")
+    note_update(owner=user, note_id=note.id, content="bread")
+    page = open_context(client_of(user), viewport={"width": 390, "height": 844}).new_page()
+    page.goto(f"/notes/{note.id}/history/")
+    expect(page.locator(".diff")).to_be_hidden()
+    page.get_by_role("link", name="Edited").click()
+    expect(page.locator(".diff")).to_be_visible()
+    expect(page.locator(".versions")).to_be_hidden()
+    page.get_by_role("link", name="All versions").click()
+    expect(page.locator(".versions")).to_be_visible()
+
+
 def test_conflict_shows_both_texts(page, user, watch):
     note = note_create(owner=user, title="Plan", content="first")
     page.goto(f"/notes/{note.id}/edit/")

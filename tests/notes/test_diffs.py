@@ -63,6 +63,11 @@ def test_words_are_marked_inside_changed_lines_only() -> None:
         ("wholly different", "not alike at all", ["-wholly different", "+not alike at all"]),
         ("a\u2028b", "a\u2028c", ["-a\u2028[b]", "+a\u2028[c]"]),
         ("  indented", "indented", ["-  indented", "+indented"]),
+        (
+            "Dinner at eight.",
+            "Dinner at eight, by the sea.\n\nWhat else?",
+            ["-Dinner at eight.", "+Dinner at eight[, by the sea].", "+", "+What else?"],
+        ),
         ("the old way home", "the new, way home", ["-the [old] way home", "+the [new,] way home"]),
     ],
 )
