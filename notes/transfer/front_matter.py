@@ -1,0 +1,110 @@
+"""The YAML block that may stand before a note's text, within bounds and byte for byte.
+
+Owns where the block ends, what it may hold (an object; texts, lists and objects, no other types:
+`no` stays the word and `2024-01-01` the title it is), and how it is written. What the fields mean
+is said in ``dialects``.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+import yaml
+from frontmatter.default_handlers import YAMLHandler
+
+from notes.transfer.exceptions import FileRefused
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 10
+
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class FrontMatterInvalid(Exception):
+    """The block is no YAML object: perhaps it is the note's own text."""
+
+
+class _Loader(yaml.CBaseLoader):
+    """Every scalar is text, but for a plain ``null``."""
+
+    def construct_scalar(self, node: Any) -> str | None:  # type: ignore[override]
+        text: str = super().construct_scalar(node)
+        return None if not node.style and text in _NULLS else text
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _represent_time(dumper: Any, value: datetime) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:timestamp", value.isoformat())
+
+
+_Dumper.add_representer(datetime, _represent_time)
+
+
+class NoteHandler(YAMLHandler):
+    """python-frontmatter's YAML handler, with bounds; its own ``split`` eats blank lines."""
+
+    def split(self, text: str) -> tuple[str, str]:
+        """The block and exactly what follows it; an empty block where there is none."""
+        opening = _OPENING.match(text)
+        closing = _CLOSING.search(text, opening.end()) if opening else None
+        if opening is None or closing is None:
+            return "", text
+        return text[opening.end() : closing.start()], text[closing.end() :]
+
+    def load(self, fm: str, **kwargs: object) -> dict[str, Any]:
+        if len(fm) > MAX_BYTES or len(fm.encode()) > MAX_BYTES:
+            raise FileRefused("The front matter is larger than 64 KiB.")
+        try:
+            _check_events(fm)
+            fields = super().load(fm, Loader=_Loader)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise FrontMatterInvalid(_where(error)) from None
+        if not isinstance(fields, dict):
+            raise FrontMatterInvalid("")
+        return {str(name): value for name, value in fields.items()}
+
+    def export(self, metadata: dict[str, object], **kwargs: object) -> str:
+        return super().export(metadata, Dumper=_Dumper, sort_keys=False, width=1_000_000)
+
+
+def _check_events(block: str) -> None:
+    """Refuse what grows when it is put together, before it is."""
+    depth = 0
+    for event in yaml.parse(block, Loader=yaml.CBaseLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise FileRefused("The front matter has YAML aliases.")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise FileRefused(f"The front matter is nested more than {MAX_DEPTH} levels deep.")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _where(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return "" if mark is None else f"line {mark.line + 2}"
+
+
+_handler = NoteHandler()
+
+
+def read(text: str) -> tuple[dict[str, Any] | None, str]:
+    """The fields, or None without a block, and the text after it as it is."""
+    block, body = _handler.split(text)
+    if not block.strip():
+        return None, text
+    return _handler.load(block), body
+
+
+def written(fields: dict[str, object], body: str) -> str:
+    """``body`` behind a block that holds ``fields``, in their order."""
+    return f"---\n{_handler.export(fields)}\n---\n{body}"
