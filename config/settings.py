@@ -171,6 +171,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "RunStatusEnum": "chat.models.RunStatus",
+        "TransferStatusEnum": "notes.models.TransferStatus",
         "ToolCallStatusEnum": "chat.models.ToolCallStatus",
     },
 }
@@ -210,7 +211,12 @@ LOGGING = {
     },
 }
 
-PROCRASTINATE_IMPORT_PATHS = ["chat.runs.jobs", "notes.jobs", "notes.search.jobs"]
+PROCRASTINATE_IMPORT_PATHS = [
+    "chat.runs.jobs",
+    "notes.jobs",
+    "notes.search.jobs",
+    "notes.transfer.jobs",
+]
 
 # Made by the lifespan of the ASGI application: an async context manager with `drain()`.
 NOTEWIRE_RUNTIME: str | None = "chat.runs.runtime.Runtime"
@@ -219,6 +225,7 @@ NOTEWIRE_METRICS_TOKEN = env.NOTEWIRE_METRICS_TOKEN
 NOTEWIRE_DEFAULT_MODEL = env.NOTEWIRE_DEFAULT_MODEL
 NOTEWIRE_DEMO = env.NOTEWIRE_DEMO
 NOTEWIRE_TOOL_POLICY = env.NOTEWIRE_TOOL_POLICY
+NOTEWIRE_HOME = env.NOTEWIRE_HOME
 NOTEWIRE_HISTORY_BYTES = env.NOTEWIRE_HISTORY_BYTES
 NOTEWIRE_GATHER_MS = env.NOTEWIRE_GATHER_MS
 

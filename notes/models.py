@@ -13,6 +13,7 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models.functions import Length
 from django.db.models.lookups import LessThanOrEqual
+from django.utils import timezone
 
 from notes import folders, rules, tags
 
@@ -55,8 +56,8 @@ class Note(models.Model):
         "chat.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     version = models.PositiveIntegerField(default=1)
-    created = models.DateTimeField(auto_now_add=True)
-    updated = models.DateTimeField(auto_now_add=True)
+    created = models.DateTimeField(default=timezone.now, editable=False)
+    updated = models.DateTimeField(default=timezone.now, editable=False)
     deleted = models.DateTimeField(null=True, blank=True)
 
     objects = NoteQuerySet.as_manager()
@@ -198,3 +199,112 @@ class NoteSeen(models.Model):
 
     def __str__(self) -> str:
         return f"{self.note_id} {self.version}"
+
+
+class TransferStatus(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class FileOutcome(models.TextChoices):
+    """What became of a file. ``kept``: note and file both changed, and the note stays as it is."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    KEPT = "kept"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+
+
+class NoteTransfer(models.Model):
+    """An import under way or done. ``position`` of ``total`` entries are settled for good.
+
+    ``file`` is the random name under which the upload waits; empty once it is gone.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    name = models.CharField(max_length=200, blank=True, default="")
+    file = models.CharField(max_length=60, blank=True, default="")
+    folder = models.CharField(max_length=folders.MAX_LENGTH, default=folders.ROOT)
+    overwrite = models.BooleanField(default=False)
+    status = models.CharField(max_length=10, choices=TransferStatus, default=TransferStatus.QUEUED)
+    error = models.TextField(blank=True, default="")
+    total = models.PositiveIntegerField(default=0)
+    position = models.PositiveIntegerField(default=0)
+    files_created = models.PositiveIntegerField(default=0)
+    files_updated = models.PositiveIntegerField(default=0)
+    files_unchanged = models.PositiveIntegerField(default=0)
+    files_kept = models.PositiveIntegerField(default=0)
+    files_skipped = models.PositiveIntegerField(default=0)
+    files_refused = models.PositiveIntegerField(default=0)
+    created = models.DateTimeField(default=timezone.now, editable=False)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created", "-id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["owner", "-created", "-id"], name="note_transfer_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in (TransferStatus.QUEUED, TransferStatus.RUNNING)
+
+
+class NoteTransferFile(models.Model):
+    """What became of one file of an import, and why."""
+
+    transfer = models.ForeignKey(
+        NoteTransfer, on_delete=models.CASCADE, related_name="files", db_index=False
+    )
+    position = models.PositiveIntegerField()
+    path = models.TextField()
+    outcome = models.CharField(max_length=10, choices=FileOutcome)
+    reason = models.TextField(blank=True, default="")
+    note = models.ForeignKey(
+        Note, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["position"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["transfer", "position"], name="note_transfer_file_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.transfer_id} {self.position}"
+
+
+class NoteOrigin(models.Model):
+    """Which note a file became, so that importing it again finds the same one.
+
+    ``key`` is a hash of what tells the file from others, ``digest`` one of its bytes as they were,
+    ``version`` the note's after it took them: a higher one was changed here since.
+    """
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    key = models.BinaryField(max_length=16)
+    note = models.ForeignKey(Note, on_delete=models.CASCADE, related_name="+")
+    digest = models.BinaryField(max_length=16)
+    version = models.PositiveIntegerField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["owner", "key"], name="note_origin_once"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.note_id)

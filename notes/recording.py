@@ -9,6 +9,7 @@ the note's row, which keeps revisions in the order of the versions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -65,6 +66,14 @@ def change_recorded(
         created=timezone.now(),
         **_state(note),
         **_written_by(author),
+    )
+
+
+def creations_recorded(*, notes: Iterable[Note], author: Author) -> None:
+    """Describe new notes, in one go."""
+    common = _written_by(author) | {"change": Change.CREATED, "created": timezone.now()}
+    NoteRevision.objects.bulk_create(
+        NoteRevision(note_id=note.pk, **_state(note), **common) for note in notes
     )
 
 

@@ -9,7 +9,7 @@ other one is kept as a revision with its author, whom each service must be told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Literal, cast
@@ -33,7 +33,7 @@ from notes.exceptions import (
 from notes.folders import ROOT, folder_normalised
 from notes.history import revision_get
 from notes.models import Change, Note, NoteQuerySet, OctetLength
-from notes.recording import change_recorded, state_kept
+from notes.recording import change_recorded, creations_recorded, state_kept
 from notes.rules import (
     MAX_CONTENT_BYTES,
     content_checked,
@@ -71,8 +71,31 @@ def note_create(
     source_message_id: UUID | None = None,
 ) -> Note:
     """Store a new note. A source is one of the owner's own conversations or messages."""
+    note = note_checked(
+        owner=owner, title=title, content=content, folder=folder, tags=tags, language=language
+    )
+    note.source_conversation_id = source_conversation_id
+    note.source_message_id = source_message_id
+    with _saving():
+        _source_check("source_conversation", source_conversation_id, owner=owner)
+        _source_check("source_message", source_message_id, conversation__owner=owner)
+        note.save(force_insert=True)
+        change_recorded(note=note, author=author, change=Change.CREATED)
+    return note
+
+
+def note_checked(
+    *,
+    owner: AbstractBaseUser,
+    title: str = "",
+    content: str = "",
+    folder: str = ROOT,
+    tags: Iterable[str] = (),
+    language: str = "",
+) -> Note:
+    """A note that follows every rule, not yet stored."""
     shown, folded = tags_normalised(tags)
-    note = Note(
+    return Note(
         owner_id=owner.pk,
         title=title_checked(title),
         content=content_checked(content),
@@ -80,15 +103,19 @@ def note_create(
         tags=shown,
         tags_folded=folded,
         language=language_checked(language),
-        source_conversation_id=source_conversation_id,
-        source_message_id=source_message_id,
     )
+
+
+def notes_store(*, owner: AbstractBaseUser, author: Author, notes: Sequence[Note]) -> None:
+    """Store many new notes, each made by ``note_checked``, in one go.
+
+    Sources that are not the owner's are dropped: notes of an import come from elsewhere.
+    """
     with _saving():
-        _source_check("source_conversation", source_conversation_id, owner=owner)
-        _source_check("source_message", source_message_id, conversation__owner=owner)
-        note.save(force_insert=True)
-        change_recorded(note=note, author=author, change=Change.CREATED)
-    return note
+        _sources_keep(notes, "source_conversation", owner=owner)
+        _sources_keep(notes, "source_message", conversation__owner=owner)
+        Note.objects.bulk_create(notes)
+        creations_recorded(notes=notes, author=author)
 
 
 def note_update(
@@ -296,9 +323,23 @@ def _content_joined(content: str, mode: UpdateMode) -> Combinable:
 
 
 def _source_check(field: str, source_id: UUID | None, **owned: object) -> None:
-    """Refuse a source that is not the owner's; what model it has is known by the key alone."""
-    if source_id is None:
-        return
-    model = cast("type[models.Model]", Note._meta.get_field(field).related_model)
-    if not model._default_manager.filter(pk=source_id, **owned).exists():
+    """Refuse a source that is not the owner's."""
+    if source_id is not None and not _sources_owned(field, {source_id}, **owned):
         raise NoteInvalid("There is no such source.", field=field)
+
+
+def _sources_keep(notes: Iterable[Note], field: str, **owned: object) -> None:
+    asked: dict[Note, UUID | None] = {note: getattr(note, f"{field}_id") for note in notes}
+    found = _sources_owned(field, {each for each in asked.values() if each}, **owned)
+    for note, source_id in asked.items():
+        setattr(note, f"{field}_id", source_id if source_id in found else None)
+
+
+def _sources_owned(field: str, source_ids: set[UUID], **owned: object) -> set[UUID]:
+    """Those that are the owner's; what model they have is known by the key alone."""
+    if not source_ids:
+        return set()
+    model = cast("type[models.Model]", Note._meta.get_field(field).related_model)
+    return set(
+        model._default_manager.filter(pk__in=source_ids, **owned).values_list("pk", flat=True)
+    )

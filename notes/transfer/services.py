@@ -1,0 +1,98 @@
+"""The life of an import: asked for, begun, ended, forgotten. What it does is ``importing``'s."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import transaction
+from django.utils import timezone
+from procrastinate.contrib.django import app
+
+from notes.exceptions import NoteInvalid
+from notes.folders import ROOT, folder_normalised
+from notes.models import NoteTransfer, TransferStatus
+from notes.rules import text_checked
+from notes.transfer import uploads
+
+IMPORT_TASK = "notes.import_archive"
+MAX_NAME = 200
+NEVER_ENDED = "The import did not come to an end. Import the archive again: that is safe."
+#: How long a report is kept, and how long an import may take.
+KEPT_FOR = timedelta(days=30)
+WAITED_FOR = timedelta(days=1)
+
+ACTIVE = (TransferStatus.QUEUED, TransferStatus.RUNNING)
+
+
+def transfer_create(
+    *,
+    owner: AbstractBaseUser,
+    archive: Iterable[bytes],
+    name: str = "",
+    folder: str = ROOT,
+    overwrite: bool = False,
+) -> NoteTransfer:
+    """Keep an uploaded archive and queue its import. One import of an owner runs at a time."""
+    into = folder_normalised(folder)
+    shown = text_checked(name, field="file")[-MAX_NAME:]
+    file = uploads.store(archive)
+    try:
+        if not zipfile.is_zipfile(uploads.path_of(file)):
+            raise NoteInvalid("This is not a ZIP archive.", field="file")
+        with transaction.atomic():
+            transfer = NoteTransfer.objects.create(
+                owner_id=owner.pk, name=shown, file=file, folder=into, overwrite=overwrite
+            )
+            task = app.configure_task(IMPORT_TASK, lock=f"notes.import:{owner.pk}")
+            task.defer(transfer_id=str(transfer.pk))
+    except BaseException:
+        uploads.remove(file)
+        raise
+    return transfer
+
+
+def transfer_record(
+    *, owner: AbstractBaseUser, name: str, folder: str, overwrite: bool, total: int
+) -> NoteTransfer:
+    """An import that begins at once, of files that are read where they are."""
+    return NoteTransfer.objects.create(
+        owner_id=owner.pk,
+        name=text_checked(name, field="file")[-MAX_NAME:],
+        folder=folder_normalised(folder),
+        overwrite=overwrite,
+        status=TransferStatus.RUNNING,
+        total=total,
+    )
+
+
+def transfer_begin(*, transfer_id: UUID, total: int) -> NoteTransfer | None:
+    """Go on with a transfer from where it is; None where it is over."""
+    transfers = NoteTransfer.objects.filter(pk=transfer_id, status__in=ACTIVE)
+    if not transfers.update(status=TransferStatus.RUNNING, total=total):
+        return None
+    return NoteTransfer.objects.select_related("owner").get(pk=transfer_id)
+
+
+def transfer_end(*, transfer_id: UUID, status: TransferStatus, error: str = "") -> None:
+    """Settle how a transfer ended, once, and let go of its upload after the commit."""
+    active = NoteTransfer.objects.filter(pk=transfer_id, status__in=ACTIVE)
+    file = active.values_list("file", flat=True).first()
+    if file is not None and active.update(
+        status=status, error=error, file="", finished=timezone.now()
+    ):
+        transaction.on_commit(lambda: uploads.remove(file))
+
+
+def transfers_purge() -> None:
+    """Forget old reports, and uploads that a crash left behind."""
+    now = timezone.now()
+    NoteTransfer.objects.filter(created__lt=now - KEPT_FOR).exclude(status__in=ACTIVE).delete()
+    lost = NoteTransfer.objects.filter(created__lt=now - WAITED_FOR, status__in=ACTIVE)
+    for transfer_id in lost.values_list("pk", flat=True):
+        transfer_end(transfer_id=transfer_id, status=TransferStatus.FAILED, error=NEVER_ENDED)
+    waited_for = NoteTransfer.objects.filter(status__in=ACTIVE).values_list("file", flat=True)
+    uploads.remove_older(than=now - WAITED_FOR, but=waited_for)
