@@ -104,18 +104,16 @@ class Supervisor:
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager
-        for job in await jobs.get_stalled_jobs(
-            task_name=lifecycle.EXECUTE_TASK, seconds_since_heartbeat=STALLED_SECONDS
-        ):
+        for job in await jobs.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
             if job.worker_id == worker.worker_id:
                 continue
-            if job.abort_requested:
+            if job.abort_requested and job.task_name == lifecycle.EXECUTE_TASK:
                 await unit_of_work(recovery.stopped_close, run_id=str(job.task_kwargs["run_id"]))
                 await jobs.finish_job(
                     job, status=procrastinate_jobs.Status.ABORTED, delete_job=True
                 )
                 continue
-            logger.warning("Run %s lost its worker; taking it up", job.task_kwargs.get("run_id"))
+            logger.warning("%s %s lost its worker; taking it up", job.task_name, job.task_kwargs)
             try:
                 await jobs.retry_job(job)
             except procrastinate_exceptions.ConnectorException:
