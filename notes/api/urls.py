@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from notes.api import history, views
+from notes.api import history, transfers, views
 
 urlpatterns = [
     path("notes/", views.NoteListView.as_view(), name="api-notes"),
@@ -10,6 +10,19 @@ urlpatterns = [
     path("notes/folders/", views.NoteFoldersView.as_view(), name="api-note-folders"),
     path("notes/tags/", views.NoteTagsView.as_view(), name="api-note-tags"),
     path("notes/bin/", history.BinView.as_view(), name="api-note-bin"),
+    path("notes/export/", transfers.NoteExportView.as_view(), name="api-note-export"),
+    path("notes/import/", transfers.NoteImportView.as_view(), name="api-note-import"),
+    path("notes/transfers/", transfers.TransferListView.as_view(), name="api-note-transfers"),
+    path(
+        "notes/transfers/<uuid:transfer_id>/",
+        transfers.TransferView.as_view(),
+        name="api-note-transfer",
+    ),
+    path(
+        "notes/transfers/<uuid:transfer_id>/files/",
+        transfers.TransferFilesView.as_view(),
+        name="api-note-transfer-files",
+    ),
     path("notes/<uuid:note_id>/", views.NoteView.as_view(), name="api-note"),
     path(
         "notes/<uuid:note_id>/restore/", history.NoteRestoreView.as_view(), name="api-note-restore"
