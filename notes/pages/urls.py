@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from notes.pages import history, views
+from notes.pages import history, transfers, views
 
 app_name = "notes"
 urlpatterns = [
@@ -10,6 +10,8 @@ urlpatterns = [
     path("notes/new/", views.note_new_page, name="new"),
     path("notes/preview/", views.note_preview_view, name="preview"),
     path("notes/bin/", history.bin_page, name="bin"),
+    path("notes/transfers/", transfers.transfers_page, name="transfers"),
+    path("notes/transfers/<uuid:transfer_id>/", transfers.transfer_page, name="transfer"),
     path("notes/<uuid:note_id>/", views.note_page, name="note"),
     path("notes/<uuid:note_id>/edit/", views.note_edit_page, name="edit"),
     path("notes/<uuid:note_id>/delete/", views.note_delete_view, name="delete"),

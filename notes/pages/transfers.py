@@ -1,0 +1,88 @@
+"""The page on which notes come in and go out: upload, progress, report, and links to exports.
+
+It works without JavaScript; with it, htmx asks for the progress alone while an import is under way.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django import forms
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from notes.exceptions import NoteError, NoteInvalid, NoteNotFound
+from notes.models import FileOutcome, NoteTransfer
+from notes.pages.views import PageRequest
+from notes.transfer import selectors, services
+from web.pages import private_page
+
+RECENT = 10
+PROBLEMS = 200
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(
+        label="ZIP archive", widget=forms.FileInput(attrs={"accept": ".zip,application/zip"})
+    )
+    folder = forms.CharField(
+        required=False,
+        label="Into the folder",
+        widget=forms.TextInput(attrs={"placeholder": "/", "autocomplete": "off"}),
+    )
+    overwrite = forms.BooleanField(
+        required=False, label="Replace notes that were changed here since, too"
+    )
+
+
+@private_page
+@require_http_methods(["GET", "HEAD", "POST"])
+def transfers_page(request: PageRequest) -> HttpResponse:
+    """Import an archive, export the notes, and see what came of the last imports."""
+    if request.method != "POST":
+        return _transfers(request, ImportForm())
+    form = ImportForm(request.POST, request.FILES)
+    if form.is_valid():
+        file = form.cleaned_data["file"]
+        try:
+            transfer = services.transfer_create(
+                owner=request.user,
+                archive=file.chunks(),
+                name=file.name,
+                folder=form.cleaned_data["folder"],
+                overwrite=form.cleaned_data["overwrite"],
+            )
+        except NoteError as error:
+            field = error.field if isinstance(error, NoteInvalid) else None
+            form.add_error(field if field in form.fields else None, error.message)
+        else:
+            return redirect("notes:transfer", transfer.pk)
+    return _transfers(request, form, status=400)
+
+
+@private_page
+@require_safe
+def transfer_page(request: PageRequest, transfer_id: UUID) -> HttpResponse:
+    """One import: its progress, then its report. htmx gets these alone."""
+    try:
+        transfer = selectors.transfer_get(owner=request.user, transfer_id=transfer_id)
+    except NoteNotFound:
+        raise Http404 from None
+    template = "notes/progress.html" if request.htmx else "notes/transfer.html"
+    return render(request, template, _report(transfer))
+
+
+def _report(transfer: NoteTransfer) -> dict[str, object]:
+    counts = [(outcome.label, getattr(transfer, f"files_{outcome}")) for outcome in FileOutcome]
+    return {
+        "transfer": transfer,
+        "counts": [(label, count) for label, count in counts if count],
+        "problems": selectors.transfer_problems(transfer=transfer, limit=PROBLEMS),
+        "problem_limit": PROBLEMS,
+    }
+
+
+def _transfers(request: PageRequest, form: ImportForm, *, status: int = 200) -> HttpResponse:
+    recent = selectors.transfer_list(owner=request.user)[:RECENT]
+    return render(request, "notes/transfers.html", {"form": form, "recent": recent}, status=status)
