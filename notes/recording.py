@@ -20,11 +20,20 @@ from django.utils import timezone
 
 from notes.authors import Author
 from notes.models import Change, Note, NoteRevision
+from web import feed
+from web.models import OwnerEventKind
 
 #: A person's edits through one door within so long of the first are one revision.
 FOLDED_WITHIN = timedelta(minutes=1)
 #: Doors at which a person saves again and again. A tool call is always a revision of its own.
 FOLDED_DOORS = frozenset({"page", "rest"})
+
+#: What listeners are told; every other change is just one.
+_KINDS = {
+    Change.CREATED: OwnerEventKind.NOTE_CREATED,
+    Change.DELETED: OwnerEventKind.NOTE_DELETED,
+    Change.UNDELETED: OwnerEventKind.NOTE_RESTORED,
+}
 
 
 def state_kept(
@@ -55,7 +64,12 @@ def change_recorded(
     into: NoteRevision | None = None,
     restored_version: int | None = None,
 ) -> None:
-    """Describe the note as it is now, in a revision of its own or ``into`` the newest one."""
+    """Describe the note as it is now, in a revision of its own or ``into`` the newest one.
+
+    Whoever listens to the owner's feed hears that it changed.
+    """
+    kind = _KINDS.get(change, OwnerEventKind.NOTE_CHANGED)
+    feed.owner_event_record(owner_id=note.owner_id, kind=kind, object_id=note.pk)
     if into is not None:
         NoteRevision.objects.filter(pk=into.pk).update(**_state(note))
         return

@@ -10,6 +10,7 @@ from chat.events import EVENTS, to_data
 from chat.loop import notices, repair, window
 from chat.types import Completion
 from tests.chat.wire.samples import EACH
+from web.models import OwnerEventKind
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "events.md").read_text()
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE))
@@ -53,3 +54,9 @@ def test_every_notice_of_the_loop_is_listed():
         *notices.CUT.values(),
     ]
     assert codes == {notice.code for notice in told}
+
+
+def test_every_kind_of_the_feed_is_listed():
+    section = TEXT.partition("## Everything of yours")[2].partition("\n## ")[0]
+    rows = "".join(re.findall(r"^\| (`\w+`.*?) \|", section, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", rows)) == {kind.value for kind in OwnerEventKind}

@@ -19,7 +19,7 @@ from chat.api.errors import run_failed, translated
 from chat.api.following import drain, follow
 from chat.api.requests import owner_of
 from chat.api.serializers import CompletionSerializer
-from chat.api.streaming import stream_response
+from chat.api.streaming import events_response
 from chat.models import Run
 from chat.runs.lifecycle import run_start
 from chat.wire import sse
@@ -92,7 +92,7 @@ def delivered(request: Request, run: Run, *, stream: bool) -> HttpResponse:
     response: HttpResponse
     if stream:
         chunks = CompletionStream(run_id=run.id, created=run.created, model=run.model)
-        response = stream_response(
+        response = events_response(
             request, lambda runtime: follow(runtime, run.id), encode=chunks.encode, label=label
         )
     else:

@@ -1,4 +1,4 @@
-"""Streams of events for any program that listens: of one run, and of one conversation.
+"""Streams of events for any program that listens: of a run, a conversation, a person's things.
 
 Owns who may follow what. How it is followed is ``following``'s, in which format ``streaming``'s.
 """
@@ -13,10 +13,11 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from chat.api.errors import translated
-from chat.api.following import follow, follow_conversation
+from chat.api.following import follow, follow_conversation, follow_owner
 from chat.api.requests import owner_of
 from chat.api.streaming import (
     STREAMED,
+    events_response,
     other_sites_refuse,
     resume_parameters,
     resume_point,
@@ -24,6 +25,7 @@ from chat.api.streaming import (
 )
 from chat.runs import resume
 from chat.transcript.selectors import conversation_get, run_get
+from chat.wire import feed
 
 
 class RunEventsView(APIView):
@@ -45,7 +47,7 @@ class RunEventsView(APIView):
         after = resume_point(request)
         if after and resume.is_over(run=run, resume=after):
             return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
-        return stream_response(
+        return events_response(
             request, lambda runtime: follow(runtime, run.id, after), label=f"run {run.id}"
         )
 
@@ -66,9 +68,31 @@ class ConversationEventsView(APIView):
                 owner=owner_of(request), conversation_id=conversation_id
             )
         after = resume_point(request)
-        return stream_response(
+        return events_response(
             request,
             lambda runtime: follow_conversation(runtime, conversation.id, after),
             label=f"conversation {conversation.id}",
             full_ids=True,
+        )
+
+
+class OwnerEventsView(APIView):
+    """What changes of all that is yours, on one connection: ids and kinds, never contents."""
+
+    @extend_schema(
+        operation_id="events",
+        summary="Follow everything of yours: runs, conversations, notes",
+        parameters=resume_parameters("<position>"),
+        responses=STREAMED,
+    )
+    def get(self, request: Request) -> HttpResponse:
+        other_sites_refuse(request)
+        owner_id = owner_of(request).pk
+        after = resume_point(request)
+        return stream_response(
+            request,
+            lambda runtime: follow_owner(runtime, owner_id, after),
+            frames=feed.frames,
+            lines=feed.lines,
+            label=f"feed of user {owner_id}",
         )

@@ -1,11 +1,12 @@
-"""How a listener follows a run or a conversation: from the beginning, or on from a resume point.
+"""How a listener follows a run, a conversation or a person's feed: from the beginning, or on.
 
-What the events are is the runtime's, which points there are ``runs.resume``'s, how events are
-written ``wire``'s.
+What the events are is the runtime's and ``web.feed``'s, which points of a run there are
+``runs.resume``'s, how events are written ``wire``'s.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import cast
@@ -20,9 +21,13 @@ from chat.runs import runtime as runtime_module
 from chat.runs.resume import Position
 from chat.runs.runtime import Runtime
 from chat.transcript import selectors
+from chat.wire.feed import Entry, entry, snapshot
 from tools.threads import unit_of_work
+from web import feed
 
 Batches = AsyncGenerator[tuple[LoggedEvent, ...] | None, None]
+
+_FEED_POINT = re.compile(r"[0-9]{1,18}")
 
 
 async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
@@ -101,6 +106,43 @@ def _of_conversation(logged: LoggedEvent) -> LoggedEvent:
     return msgspec.structs.replace(
         logged, event=msgspec.structs.replace(logged.event, covers=logged.full_id)
     )
+
+
+async def follow_owner(
+    runtime: Runtime, owner_id: int, resume: str = ""
+) -> AsyncGenerator[tuple[Entry, ...] | None, None]:
+    """What changes of a person's things, strictly after ``resume``, without end.
+
+    Without a resume point, or with one that the feed does not have any more, it begins with a
+    ``snapshot``, which says where the feed stands. None: a keep-alive is due.
+    """
+    with runtime.hub.subscribed(owner_id) as news:
+        position = await unit_of_work(_feed_position, owner_id=owner_id, resume=resume)
+        if position is None:
+            first = await unit_of_work(_feed_snapshot, owner_id=owner_id)
+            position = first.position
+            yield (first,)
+        while True:
+            page = await unit_of_work(feed.owner_events_after, owner_id=owner_id, position=position)
+            if page:
+                entries = tuple(map(entry, page))
+                position = entries[-1].position
+                yield entries
+            elif not await news.wait(runtime_module.KEEP_ALIVE_SECONDS):
+                yield None
+
+
+def _feed_position(*, owner_id: int, resume: str) -> int | None:
+    if _FEED_POINT.fullmatch(resume) is None:
+        return None
+    position = int(resume)
+    return position if feed.position_is_known(owner_id=owner_id, position=position) else None
+
+
+def _feed_snapshot(*, owner_id: int) -> Entry:
+    """The position is read first: what changes in between comes once more, and is not missed."""
+    position = feed.position_last(owner_id=owner_id)
+    return snapshot(position=position, active_runs=selectors.runs_active(owner_id=owner_id))
 
 
 async def drain(batches: AsyncIterator[tuple[LoggedEvent, ...] | None]) -> Folded:

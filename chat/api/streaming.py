@@ -6,10 +6,10 @@ followed is ``following``'s, how it is written ``wire``'s.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
@@ -34,31 +34,48 @@ STREAMED: dict[Any, Any] = {
 }
 
 
-class Encode(Protocol):
-    def __call__(self, batch: tuple[LoggedEvent, ...], /) -> bytes: ...
+T = TypeVar("T")
 
 
-def stream_response(
+def events_response(
     request: Request,
     follow: Callable[[Runtime], Batches],
     *,
     label: str,
-    encode: Encode | None = None,
+    encode: Callable[[tuple[LoggedEvent, ...]], bytes] | None = None,
     full_ids: bool = False,
 ) -> EventStreamResponse:
-    """Follow in the format that the client prefers; ``encode`` makes server-sent events.
+    """Events of runs; ``encode`` makes server-sent events where they are not simply named.
 
     ``full_ids`` are those of a conversation: they name the run.
     """
+    return stream_response(
+        request,
+        follow,
+        frames=encode or partial(sse.encode, full_ids=full_ids),
+        lines=partial(ndjson.encode, full_ids=full_ids),
+        label=label,
+    )
+
+
+def stream_response(
+    request: Request,
+    follow: Callable[[Runtime], AsyncGenerator[tuple[T, ...] | None, None]],
+    *,
+    frames: Callable[[tuple[T, ...]], bytes],
+    lines: Callable[[tuple[T, ...]], bytes],
+    label: str,
+) -> EventStreamResponse:
+    """Follow in the format that the client prefers."""
     if ndjson_asked(request):
-        lines = partial(ndjson.encode, full_ids=full_ids)
         return NdjsonStreamResponse(_source(follow, lines, ndjson.KEEP_ALIVE), label=label)
-    named = encode or partial(sse.encode, full_ids=full_ids)
-    return EventStreamResponse(_source(follow, named, sse.KEEP_ALIVE), label=label)
+    return EventStreamResponse(_source(follow, frames, sse.KEEP_ALIVE), label=label)
 
 
 def _source(
-    follow: Callable[[Runtime], Batches], encode: Encode, keep_alive: bytes
+    follow: Callable[[Runtime], AsyncGenerator[tuple[T, ...] | None, None]],
+    encode: Callable[[tuple[T, ...]], bytes],
+    keep_alive: bytes,
 ) -> Callable[[State], AsyncIterator[bytes]]:
     async def source(state: State) -> AsyncIterator[bytes]:
         async with aclosing(follow(state["runtime"])) as batches:

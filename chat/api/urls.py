@@ -29,6 +29,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         conversations.MessageListView.as_view(),
         name="conversation-messages",
     ),
+    path("events/", events.OwnerEventsView.as_view(), name="events"),
     path("models/", ModelsView.as_view(), name="models"),
     path("runs/<uuid:run_id>/", runs.RunView.as_view(), name="run"),
     path("runs/<uuid:run_id>/continue/", runs.RunContinueView.as_view(), name="run-continue"),

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 from uuid import UUID
 
 from chat import events
@@ -21,8 +22,12 @@ QUEUE_BYTES = 1024 * 1024
 _EVENT_BYTES = 300
 
 
+#: What is listened to: a run, a conversation, or all that is a person's, by the person's key.
+Topic: TypeAlias = UUID | int
+
+
 class Subscription:
-    """One listener of one run. After ``wait`` came back, ``take`` gives what has arrived.
+    """One listener of one topic. After ``wait`` came back, ``take`` gives what has arrived.
 
     ``behind`` is true where the log holds events that were not delivered here.
     """
@@ -77,7 +82,7 @@ class Subscription:
 
 class Hub:
     def __init__(self) -> None:
-        self._subscriptions: dict[UUID, set[Subscription]] = {}
+        self._subscriptions: dict[Topic, set[Subscription]] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -85,24 +90,24 @@ class Hub:
         return not self._subscriptions
 
     @contextmanager
-    def subscribed(self, run_id: UUID) -> Iterator[Subscription]:
+    def subscribed(self, topic: Topic) -> Iterator[Subscription]:
         subscription = Subscription()
-        self._subscriptions.setdefault(run_id, set()).add(subscription)
+        self._subscriptions.setdefault(topic, set()).add(subscription)
         try:
             yield subscription
         finally:
-            listeners = self._subscriptions[run_id]
+            listeners = self._subscriptions[topic]
             listeners.discard(subscription)
             if not listeners:
-                del self._subscriptions[run_id]
+                del self._subscriptions[topic]
 
     def publish(self, run_id: UUID, logged: tuple[LoggedEvent, ...]) -> None:
         for subscription in self._subscriptions.get(run_id, ()):
             subscription.put(logged)
 
-    def news_in_log(self, run_id: UUID) -> None:
-        """Another process, or a synchronous door of this one, wrote events of this run."""
-        for subscription in self._subscriptions.get(run_id, ()):
+    def news_in_log(self, topic: Topic) -> None:
+        """Another process, or a synchronous door of this one, wrote what concerns this topic."""
+        for subscription in self._subscriptions.get(topic, ()):
             subscription.fall_behind()
 
     def news_anywhere(self) -> None:

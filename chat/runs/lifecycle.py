@@ -38,6 +38,8 @@ from chat.runs import event_log, records
 from chat.runs.records import Fence, Record
 from chat.transcript.history import OPEN_STATUSES, run_progress
 from chat.types import Progress, StopReason, Usage
+from web import feed
+from web.models import OwnerEventKind
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +79,11 @@ def run_start(
         if conversation_id is None:
             conversation = Conversation.objects.create(
                 owner=owner, title=_title(content), model=model
+            )
+            feed.owner_event_record(
+                owner_id=owner.pk,
+                kind=OwnerEventKind.CONVERSATION_CREATED,
+                object_id=conversation.id,
             )
         else:
             conversation = Conversation.objects.select_for_update().get(
@@ -150,6 +157,14 @@ def _run_defer(run: Run) -> None:
     run.job_id = app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
     run.save(update_fields=["job_id"])
     event_log.conversation_notify(conversation_id=run.conversation_id)
+    _change_record(run, OwnerEventKind.RUN_QUEUED)
+
+
+def _change_record(run: Run, kind: OwnerEventKind) -> None:
+    """In the transaction that sets the status: the owner's listeners hear of it."""
+    feed.owner_event_record(
+        owner_id=run.owner_id, kind=kind, object_id=run.id, parent_id=run.conversation_id
+    )
 
 
 def run_begin(*, run_id: UUID) -> Begun | None:
@@ -165,6 +180,7 @@ def run_begin(*, run_id: UUID) -> Begun | None:
         if not changed:
             return None
         run = Run.objects.select_related("conversation").get(id=run_id)
+        _change_record(run, OwnerEventKind.RUN_RUNNING)
         tip_id = _tip(run)
         used = ToolCall.objects.filter(conversation_id=run.conversation_id)
         return Begun(
@@ -257,6 +273,7 @@ def run_close(
         done = _done(run, reason)
         logged = _numbered(run, [*closing, done])
         event_log.events_store(logged=logged, origin=origin)
+        _change_record(run, OwnerEventKind.RUN_FINISHED)
     _run_report(run, done)
     return logged
 

@@ -1,4 +1,4 @@
-"""Hears from PostgreSQL which runs have news that other processes wrote.
+"""Hears from PostgreSQL which runs, conversations and people have news that others wrote.
 
 Owns one connection that listens; when it is lost it is made again and everybody looks into the log,
 since notifications of the gap are gone.
@@ -14,6 +14,7 @@ from procrastinate.contrib.django.utils import connector_params
 
 from chat.runs import event_log
 from chat.runs.hub import Hub
+from web import feed
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,17 @@ class Notifications:
     async def _listen(self) -> None:
         connection = await psycopg.AsyncConnection.connect(**connector_params(), autocommit=True)
         async with connection:
-            await connection.execute(f"LISTEN {event_log.CHANNEL}")
+            for channel in (event_log.CHANNEL, feed.CHANNEL):
+                await connection.execute(f"LISTEN {channel}")
             self._hub.news_anywhere()
             async for notification in connection.notifies():
-                origin, run_ids = event_log.notification_parse(notification.payload)
-                if origin != self._origin:
-                    for run_id in run_ids:
-                        self._hub.news_in_log(run_id)
+                self._hear(notification.channel, notification.payload)
+
+    def _hear(self, channel: str, payload: str) -> None:
+        if channel == feed.CHANNEL:
+            self._hub.news_in_log(int(payload))
+            return
+        origin, topics = event_log.notification_parse(payload)
+        if origin != self._origin:
+            for topic in topics:
+                self._hub.news_in_log(topic)

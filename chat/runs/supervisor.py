@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from procrastinate.worker import Worker
 
 from chat.runs import lifecycle, recovery
 from tools.threads import unit_of_work
+from web import feed
 
 if TYPE_CHECKING:
     from chat.runs.runtime import Runtime
@@ -31,6 +33,7 @@ CONCURRENCY = 1_000
 HEARTBEAT_SECONDS = 5.0
 STALLED_SECONDS = 15.0
 SWEEP_SECONDS = 5.0
+EXPIRY_SECONDS = 600.0
 GRACE_SECONDS = 5.0
 RESTART_SECONDS = 1.0
 
@@ -40,6 +43,7 @@ class Supervisor:
         self._runtime = runtime
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
+        self._expiry_due = 0.0
         self.state = "starting"
 
     def stop(self) -> None:
@@ -101,6 +105,9 @@ class Supervisor:
     async def _sweep_once(self, worker: Worker) -> None:
         await self._take_up_stalled(worker)
         await unit_of_work(recovery.orphans_close)
+        if time.monotonic() > self._expiry_due:
+            self._expiry_due = time.monotonic() + EXPIRY_SECONDS
+            await unit_of_work(feed.owner_events_expire)
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager

@@ -16,6 +16,8 @@ from accounts.models import User
 from chat.models import ACTIVE_STATUSES, Conversation
 from chat.runs import event_log
 from chat.runs.lifecycle import run_stop
+from web import feed
+from web.models import OwnerEventKind
 
 #: What a person may change.
 CHANGEABLE = frozenset({"title", "model", "system_prompt", "archived"})
@@ -30,9 +32,12 @@ def conversation_create(
     system_prompt: str = "",
     archived: bool = False,
 ) -> Conversation:
-    return Conversation.objects.create(
-        owner=owner, title=title, model=model, system_prompt=system_prompt, archived=archived
-    )
+    with transaction.atomic():
+        conversation = Conversation.objects.create(
+            owner=owner, title=title, model=model, system_prompt=system_prompt, archived=archived
+        )
+        _change_record(owner, conversation.id, OwnerEventKind.CONVERSATION_CREATED)
+    return conversation
 
 
 def conversation_update(
@@ -45,9 +50,12 @@ def conversation_update(
     if unknown := changes.keys() - CHANGEABLE:
         raise ValueError(f"Not to be changed: {', '.join(sorted(unknown))}")
     rows = Conversation.objects.filter(owner=owner, id=conversation_id)
-    if changes and not rows.update(**changes):
-        raise Conversation.DoesNotExist
-    return rows.get()
+    with transaction.atomic():
+        if changes and not rows.update(**changes):
+            raise Conversation.DoesNotExist
+        if changes:
+            _change_record(owner, conversation_id, OwnerEventKind.CONVERSATION_CHANGED)
+        return rows.get()
 
 
 def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
@@ -63,6 +71,11 @@ def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
         _jobs_delete(list(conversation.runs.values_list("job_id", flat=True)))
         conversation.delete()
         event_log.conversation_notify(conversation_id=conversation_id)
+        _change_record(owner, conversation_id, OwnerEventKind.CONVERSATION_DELETED)
+
+
+def _change_record(owner: User, conversation_id: UUID, kind: OwnerEventKind) -> None:
+    feed.owner_event_record(owner_id=owner.pk, kind=kind, object_id=conversation_id)
 
 
 def _jobs_delete(job_ids: list[int | None]) -> None:

@@ -43,6 +43,12 @@ def run_get(*, owner: User, run_id: UUID) -> Run:
     return Run.objects.get(owner=owner, id=run_id)
 
 
+def runs_active(*, owner_id: int) -> list[tuple[UUID, UUID, str]]:
+    """The owner's runs that go on: id, conversation, status; the oldest first, at most 1,000."""
+    rows = Run.objects.filter(owner_id=owner_id, status__in=ACTIVE_STATUSES)
+    return list(rows.order_by("created").values_list("id", "conversation_id", "status")[:1000])
+
+
 def run_exists(*, run_id: UUID) -> bool:
     """For a listener that was let in before: whether its run was deleted meanwhile."""
     return Run.objects.filter(id=run_id).exists()

@@ -11,6 +11,8 @@ import pytest
 from accounts.services import token_create
 from chat.runs.lifecycle import run_start
 from chat.transcript.conversations import conversation_create
+from notes.authors import Author
+from notes.services import note_create
 from tests.chat.wire.parser import Event, parse
 
 LISTEN_SECONDS = 20
@@ -66,3 +68,18 @@ def test_listener_of_a_conversation_hears_of_runs_that_others_start(client, user
         second,
     ]
     assert len(ids) == len(set(ids))
+
+
+def test_listener_of_everything_hears_of_what_another_process_changes(client, user):
+    listener = Listener(client, "/api/events/", "note_created", 1)
+    listener.start()
+    assert listener.connected.wait(LISTEN_SECONDS)
+    while b"event: snapshot" not in listener.seen:
+        assert listener.is_alive()
+    person = Author.person(user, "rest")
+    note = note_create(owner=user, author=person, title="Private", content="Private")
+
+    snapshot, created = listener.heard()
+    assert (snapshot.name, created.name) == ("snapshot", "note_created")
+    assert created.json == {"id": str(note.pk)}
+    assert int(created.id) > int(snapshot.id)
