@@ -22,6 +22,7 @@ from uuid import UUID
 PACE = 0.01
 WORKERS = 2
 ACTIVE_RUNS = 12
+START_SECONDS = 30
 
 
 @dataclass
@@ -47,9 +48,12 @@ class Crowd:
         from tests.chaos.worker import work
 
         while len(self._workers) < WORKERS:
-            worker = self._context.Process(target=work, args=(self._database, PACE), daemon=True)
+            ready = self._context.Event()
+            arguments = (self._database, PACE, ready)
+            worker = self._context.Process(target=work, args=arguments, daemon=True)
             worker.start()
             self._workers.append(worker)
+            ready.wait(START_SECONDS)
 
     def kill_one(self) -> None:
         worker = self._workers.pop(random.randrange(len(self._workers)))
@@ -136,7 +140,7 @@ def _judge(report: Report, run_id: UUID, number: int) -> None:
     try:
         assert_sound(run, events_after(run_id=run_id, position=(0, 0), limit=100_000))
     except AssertionError as error:
-        report.violations.append(f"{run_id}: {str(error).splitlines()[0]}")
+        report.violations.append(f"{run_id}: {str(error)[:200] or 'unsound'}")
 
 
 def main() -> None:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+from multiprocessing.synchronize import Event
 
 import django
+import pytest  # noqa: F401 - by this the settings know that the database is that of the tests
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 
-def work(database: str, pace: float) -> None:
-    """Carry runs until killed."""
+def work(database: str, pace: float, ready: Event) -> None:
+    """Carry runs until killed; ``ready`` is set once runs are taken."""
     from django.db import connections
 
     connections["default"].settings_dict["NAME"] = database
-    asyncio.run(_work(pace))
+    asyncio.run(_work(pace, ready))
 
 
-async def _work(pace: float) -> None:
+async def _work(pace: float, ready: Event) -> None:
     from chat.providers.catalogue import Catalogue, ResolvedModel
     from chat.providers.demo import DemoProvider
     from chat.runs import supervisor
@@ -37,5 +39,8 @@ async def _work(pace: float) -> None:
         return ResolvedModel(provider, "demo")
 
     Catalogue.resolve = resolve  # type: ignore[method-assign]
-    async with Runtime(worker=True):
+    async with Runtime(worker=True) as runtime:
+        while runtime.worker_state != "running":
+            await asyncio.sleep(0.01)
+        ready.set()
         await asyncio.Event().wait()
