@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -21,6 +25,7 @@ from notes.history import revision_get, revision_list
 from notes.models import Change, Note, NoteRevision
 from notes.recording import FOLDED_WITHIN
 from notes.rules import MAX_CONTENT_BYTES
+from tests.notes.test_services import at_once
 from tests.notes.writing import by, note_create, note_update
 
 STATE = ("title", "content", "folder", "tags", "language")
@@ -154,6 +159,66 @@ def test_changes_of_tools_and_imports_never_fold(alice: User, via: Any) -> None:
     for text in "bc":
         services.note_update(owner=alice, author=author, note_id=note.pk, content=text)
     assert [version for version, _ in changes_of(note)] == [1, 2, 3]
+
+
+def test_services_cannot_be_called_without_saying_who() -> None:
+    changing = [
+        service
+        for name, service in inspect.getmembers(services, inspect.isfunction)
+        if service.__module__ == services.__name__
+        and "owner" in inspect.signature(service).parameters
+        and not name.startswith("_")
+        # Makes a note and stores nothing.
+        and name != "note_checked"
+    ]
+    assert len(changing) >= 6
+    for service in changing:
+        author = inspect.signature(service).parameters["author"]
+        assert (author.kind, author.default) == (author.KEYWORD_ONLY, author.empty)
+
+
+def test_only_recording_writes_revisions() -> None:
+    root = Path(services.__file__).parent
+    writes = re.compile(r"NoteRevision\.objects[^\n]*\.(create|bulk_create|update|delete)\(")
+    found = {
+        file.relative_to(root).as_posix()
+        for file in root.rglob("*.py")
+        if writes.search(file.read_text())
+    }
+    assert found == {"recording.py"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_changes_at_once_are_each_a_revision() -> None:
+    owner = User.objects.create_user("alice")
+    note = note_create(owner=owner)
+
+    def append(text: str) -> Callable[[], object]:
+        return lambda: [
+            services.note_update(
+                owner=owner, author=tool_of(owner), note_id=note.pk, content=text, mode="append"
+            )
+            for _ in range(5)
+        ]
+
+    assert at_once(*map(append, "abc")) == [None] * 3
+    texts = [state["content"] for state in replayed(note.pk)]
+    assert [len(text) for text in texts] == list(range(16))
+    for before, after in pairwise(texts):
+        assert after.startswith(before)
+
+
+def test_history_goes_with_its_owner_and_outlives_others(alice: User, mallory: User) -> None:
+    note = note_create(owner=alice, content="a")
+    by_mallory = Author.person(mallory, "page")
+    services.note_update(owner=alice, author=by_mallory, note_id=note.pk, content="b")
+    mallory.delete()
+    assert [each.username for each in revision_list(owner=alice, note_id=note.pk)] == [
+        None,
+        "alice",
+    ]
+    alice.delete()
+    assert not NoteRevision.objects.exists()
 
 
 def test_change_that_is_none_is_no_revision(alice: User) -> None:
