@@ -9,7 +9,7 @@ from csp.constants import NONCE, NONE, SELF
 from config import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-TESTING = "pytest" in sys.modules
+TESTING = env.TESTING
 CHECKING_TYPES = "mypy" in sys.modules
 
 SECRET_KEY = env.SECRET_KEY

@@ -126,6 +126,12 @@ def test_damaged_secret_key_ends_the_start(tmp_path):
     assert "secret_key is damaged" in done.stderr
 
 
+def test_tests_know_nothing_of_the_keys_of_a_developer(tmp_path):
+    code = "import pytest; from config import env; print(repr(env.OPENAI_API_KEY), env.PORT)"
+    done = _python(code, tmp_path, OPENAI_API_KEY="sk-real", PORT="nonsense")
+    assert done.stdout == "'' 8000\n"
+
+
 SECURITY = (
     "ALLOWED_HOSTS",
     "CSRF_TRUSTED_ORIGINS",
