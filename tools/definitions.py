@@ -26,7 +26,11 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """On whose behalf and where a tool runs. ``deadline`` is in seconds of ``time.monotonic``."""
+    """On whose behalf and where a tool runs. ``deadline`` is in seconds of ``time.monotonic``.
+
+    ``approved_version`` is the version of the target (as the tool's preview named it) that a
+    person approved a change of; "" where nobody was asked.
+    """
 
     user_id: int
     deadline: float
@@ -34,10 +38,23 @@ class ToolContext:
     message_id: UUID | None = None
     run_id: UUID | None = None
     call_id: str = ""
+    approved_version: str = ""
 
     @property
     def seconds_left(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a call would do, for a person who decides: words, and a diff where there is one.
+
+    ``version`` names the state of the target that this was made from; "" where there is no target.
+    """
+
+    text: str
+    diff: str | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 ``decide`` is pure. The operator's word (``NOTEWIRE_TOOL_POLICY``) is default and ceiling in one:
 an assistant and a person's rules can tighten it, never loosen it. Where the operator says nothing,
-the effect's default holds, and there a person's rule may also turn "ask" into "allow".
+the default of effect and mode holds, and there a person's rule may also turn "ask" into "allow".
+What was read from outside taints a conversation: there, changes are asked for whatever a rule says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 from django.conf import settings
@@ -17,13 +18,18 @@ from django.core.exceptions import ImproperlyConfigured
 from tools.definitions import Effect
 
 Decision = Literal["allow", "ask", "off"]
+#: How often a person wants to be asked: of every change, or of what cannot be undone.
+Mode = Literal["careful", "balanced"]
 #: Decisions by tool name or by effect; the name wins.
 Decisions: TypeAlias = Mapping[str, Decision]
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
+MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULTS: Mapping[Effect, Decision] = {"read": "allow", "write": "allow", "external": "ask"}
 SETTING = "NOTEWIRE_TOOL_POLICY"
+CAREFUL = "in careful mode every change is asked for"
+TAINTED = "this conversation holds text from outside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class Policy:
     ceiling: Decisions = field(default_factory=dict)
     assistant: Decisions = field(default_factory=dict)
     rules: Decisions = field(default_factory=dict)
+    mode: Mode = "balanced"
+    tainted: bool = False
 
     def decide(self, name: str, effect: Effect) -> Verdict:
         return decide(
@@ -47,22 +55,39 @@ class Policy:
             ceiling=self.ceiling,
             assistant=self.assistant,
             rules=self.rules,
+            mode=self.mode,
+            tainted=self.tainted,
         )
+
+    def can_be_allowed(self, name: str, effect: Effect) -> bool:
+        """Whether a rule of the person's own would end the asking."""
+        ruled = replace(self, rules={**self.rules, name: "allow"})
+        return ruled.decide(name, effect).decision == "allow"
 
 
 def decide(
-    *, name: str, effect: Effect, ceiling: Decisions, assistant: Decisions, rules: Decisions
+    *,
+    name: str,
+    effect: Effect,
+    ceiling: Decisions,
+    assistant: Decisions,
+    rules: Decisions,
+    mode: Mode = "balanced",
+    tainted: bool = False,
 ) -> Verdict:
     operator = _said(ceiling, name, effect)
     if operator is None:
         verdict = Verdict(DEFAULTS[effect], f"the default for tools with the effect {effect}")
     else:
         verdict = Verdict(operator, f"the operator's setting {SETTING}")
+    changes = effect != "read"
+    verdict = _tightened(verdict, "ask" if changes and mode == "careful" else None, CAREFUL)
     rule = rules.get(name)
-    if operator is None and verdict.decision == "ask" and rule == "allow":
+    if verdict.decision == "ask" and rule == "allow" and operator in (None, "allow"):
         verdict = Verdict("allow", "the person's own rule")
     verdict = _tightened(verdict, _said(assistant, name, effect), "this assistant's settings")
-    return _tightened(verdict, rule, "the person's own rule")
+    verdict = _tightened(verdict, rule, "the person's own rule")
+    return _tightened(verdict, "ask" if changes and tainted else None, TAINTED)
 
 
 def _said(decisions: Decisions, name: str, effect: Effect) -> Decision | None:

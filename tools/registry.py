@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tools.definitions import Effect, ToolSpec
+from tools.definitions import Effect, Preview, ToolSpec
 from tools.exceptions import AlreadyRegistered
 from tools.signature import Signature
 
@@ -30,20 +30,28 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """A registered function. ``repeatable``: running it once more after a crash does no harm."""
+    """A registered function. ``repeatable``: running it once more after a crash does no harm.
+
+    ``preview`` takes what the function takes and changes nothing.
+    """
 
     spec: ToolSpec
     effect: Effect
     implementation: Callable[..., Any]
     signature: Signature
     origin: str
-    preview: Callable[..., object] | None = None
+    preview: Callable[..., Preview] | None = None
     repeatable: bool = False
     deadline: float = 30.0
 
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def source(self) -> str:
+        """Which code it is, wherever that is installed."""
+        return self.origin.partition(" ")[0]
 
 
 class Registry:
@@ -102,7 +110,7 @@ registry = Registry()
 def tool(
     *,
     effect: Effect,
-    preview: Callable[..., object] | None = None,
+    preview: Callable[..., Preview] | None = None,
     repeatable: bool = False,
     deadline: float = 30.0,
 ) -> Callable[[F], F]:

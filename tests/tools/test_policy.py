@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from tools.policy import DECISIONS, DEFAULTS, EFFECTS, Policy, decide, operator_policy, parse_policy
 
 
-def verdict(effect="write", *, ceiling=None, assistant=None, rules=None):
+def verdict(effect="write", *, ceiling=None, assistant=None, rules=None, **more):
     return decide(
         name="sample",
         effect=effect,
         ceiling=ceiling or {},
         assistant=assistant or {},
         rules=rules or {},
+        **more,
     )
 
 
@@ -116,3 +117,21 @@ def test_parse_policy_names_the_setting_and_the_faulty_entry(value, words):
 def test_operator_policy_reads_the_setting(settings):
     settings.NOTEWIRE_TOOL_POLICY = "sample=off"
     assert operator_policy() == Policy(ceiling={"sample": "off"})
+
+
+@pytest.mark.parametrize("effect", ["write", "external"])
+def test_decide_asks_about_every_change_in_careful_mode(effect):
+    assert verdict(effect, mode="careful").decision == "ask"
+    assert verdict(effect, mode="careful", ceiling={effect: "allow"}).decision == "ask"
+    assert verdict(effect, mode="careful", rules={"sample": "allow"}).decision == "allow"
+    forced = verdict(effect, mode="careful", rules={"sample": "allow"}, ceiling={effect: "ask"})
+    assert forced.decision == "ask"
+    assert verdict("read", mode="careful").decision == "allow"
+
+
+@pytest.mark.parametrize("effect", ["write", "external"])
+def test_decide_asks_again_where_text_came_from_outside(effect):
+    found = verdict(effect, tainted=True, rules={"sample": "allow"})
+    assert (found.decision, "outside" in found.reason) == ("ask", True)
+    assert verdict("read", tainted=True).decision == "allow"
+    assert verdict(effect, tainted=True, ceiling={effect: "off"}).decision == "off"

@@ -1,7 +1,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from tools.definitions import ToolContext
+from tools.definitions import Preview, ToolContext
 from tools.exceptions import AlreadyRegistered
 from tools.policy import Policy
 from tools.registry import MAX_DEFINITIONS, registry, tool
@@ -32,8 +32,8 @@ def test_tool_keeps_the_function_callable():
 
 
 def test_tool_keeps_its_options():
-    def preview(context: ToolContext) -> str:
-        return ""
+    def preview(context: ToolContext) -> Preview:
+        return Preview("Do it.")
 
     register(effect="external", preview=preview, repeatable=True, deadline=2.5)
     found = registry.get("sample")
