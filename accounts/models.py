@@ -13,6 +13,13 @@ from django.db import models
 from django.utils import timezone
 
 
+class ApprovalMode(models.TextChoices):
+    """How often a person is asked: of every change, or of what cannot be taken back."""
+
+    CAREFUL = "careful"
+    BALANCED = "balanced"
+
+
 class User(AbstractUser):
     """A person (or a service account) with an owner's rights over what they made.
 
@@ -21,6 +28,10 @@ class User(AbstractUser):
     """
 
     language = models.CharField(max_length=30, blank=True, default="")
+
+    approval_mode = models.CharField(
+        max_length=10, choices=ApprovalMode.choices, default=ApprovalMode.BALANCED
+    )
 
 
 class Scope(models.TextChoices):

@@ -6,6 +6,7 @@ stored belongs to ``runs/event_log``, how a client reads them to ``wire``.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeAlias
 from uuid import UUID
 
@@ -67,6 +68,38 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "tool_use"
     calls: tuple[CallShown, ...]
+
+
+class ApprovalRequired(msgspec.Struct, frozen=True, kw_only=True):
+    """A person decides before a call runs. ``name`` in its data is the tool's name.
+
+    ``arguments`` is the object that runs, ``preview`` what it would do (text, diff or None),
+    ``because`` why it is asked for, ``scopes`` how far a yes may reach. A second one for the same
+    call takes the place of the first: what the call would change is another by now.
+    """
+
+    name: ClassVar[str] = "approval_required"
+    approval_id: UUID
+    tool_call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    preview: dict[str, Any]
+    effect: str
+    because: str
+    scopes: tuple[str, ...]
+    expires_at: datetime
+
+
+class ApprovalResolved(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision; ``arguments`` where the person changed them, ``by`` where it was a person."""
+
+    name: ClassVar[str] = "approval_resolved"
+    approval_id: UUID
+    tool_call_id: str
+    decision: Literal["approved", "denied", "expired"]
+    arguments: dict[str, Any] | None = None
+    reason: str = ""
+    by: str = ""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +176,8 @@ Event: TypeAlias = (
     | ThinkingDelta
     | MessageCompleted
     | ToolUse
+    | ApprovalRequired
+    | ApprovalResolved
     | ToolStarted
     | ToolResult
     | UsageReported
@@ -160,6 +195,8 @@ EVENTS: dict[str, type[Event]] = {
         ThinkingDelta,
         MessageCompleted,
         ToolUse,
+        ApprovalRequired,
+        ApprovalResolved,
         ToolStarted,
         ToolResult,
         UsageReported,
@@ -208,7 +245,7 @@ def to_data(event: Event) -> Any:
                 }
                 for call in event.calls
             ]
-        case ToolResult():
+        case ToolResult() | ApprovalRequired():
             data: dict[str, Any] = msgspec.to_builtins(event)
             data["name"] = data.pop("tool")
             return data
@@ -238,9 +275,9 @@ def from_data(name: str, data: Any) -> Event:
                 for call in data
             )
             return ToolUse(calls=shown)
-        case "tool_result":
+        case "tool_result" | "approval_required":
             rest = dict(data)
-            return msgspec.convert(rest | {"tool": rest.pop("name")}, ToolResult)
+            return msgspec.convert(rest | {"tool": rest.pop("name")}, EVENTS[name])
         case "usage" | "done":
             rest = dict(data)
             estimated = rest.pop("usage_is", None) == "estimated"

@@ -6,6 +6,9 @@ ChatError                     for the person: a public message and a machine-rea
   ModelUnknownError           the reference names no model that is configured
   ConversationBusyError       another run is active; carries its id
   MessageTooLargeError        more text than one message may hold
+  ApprovalClosedError         it was decided otherwise, or is no longer awaited; carries its id
+  ApprovalStaleError          what the call would change is another by now; carries its id
+  ApprovalInvalidError        the decision itself is none that can be taken; names the field
 HandBack                      for the worker: the process goes down, another takes the run on
 FencedOut                     for the executor: another attempt owns the run; stop silently
 """
@@ -50,6 +53,30 @@ class ConversationBusyError(ChatError):
 
 class MessageTooLargeError(ChatError):
     code = "message_too_large"
+
+
+class ApprovalClosedError(ChatError):
+    code = "approval_closed"
+
+    def __init__(self, message: str, *, approval_id: UUID) -> None:
+        super().__init__(message)
+        self.approval_id = approval_id
+
+
+class ApprovalStaleError(ChatError):
+    code = "approval_stale"
+
+    def __init__(self, approval_id: UUID) -> None:
+        super().__init__("What this call would change is another by now. Look at it again.")
+        self.approval_id = approval_id
+
+
+class ApprovalInvalidError(ChatError):
+    code = "invalid"
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class HandBack(Exception):

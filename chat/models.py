@@ -1,4 +1,4 @@
-"""Level 3: conversations, messages, tool calls, runs and their events as rows.
+"""Level 3: conversations, messages, tool calls, runs, their events and approvals as rows.
 
 Owns the columns, the constraints that hold in any number of processes (one active run per
 conversation, one row per call id, one event per seq) and nothing else: who may write what is said
@@ -233,3 +233,101 @@ class RunEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attempt}-{self.seq} {self.kind}"
+
+
+class ApprovalDecision(models.TextChoices):
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+
+
+class ApprovalScope(models.TextChoices):
+    ONCE = "once"
+    CONVERSATION = "conversation"
+    ALWAYS = "always"
+
+
+class Approval(models.Model):
+    """A person's decision on one call; ``decision`` is empty while it is awaited.
+
+    ``digest`` is of the tool, the arguments and the target's ``version``: what is approved is that
+    and nothing else. ``preview`` is what the person is shown (text, diff, effect, because, scopes).
+    ``arguments`` is the text of what they put in the place of the model's, kept exactly as it was
+    hashed, ``go_on`` whether a denial lets the model go on.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approvals"
+    )
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")
+    call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="approval")
+    digest = models.CharField(max_length=64)
+    version = models.CharField(max_length=200, blank=True, default="")
+    preview = models.JSONField(default=dict)
+    decision = models.CharField(
+        max_length=10, choices=ApprovalDecision.choices, blank=True, default=""
+    )
+    reason = models.TextField(blank=True, default="")
+    arguments = models.TextField(null=True, blank=True)  # noqa: DJ001
+    go_on = models.BooleanField(default=False)
+    scope = models.CharField(
+        max_length=12, choices=ApprovalScope.choices, default=ApprovalScope.ONCE
+    )
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    via = models.ForeignKey(
+        "accounts.ApiToken", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    requested = models.DateTimeField()
+    expires = models.DateTimeField()
+    decided = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["requested", "id"]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["owner", "requested", "id"],
+                condition=models.Q(decision=""),
+                name="approval_pending",
+            ),
+            models.Index(
+                fields=["expires"], condition=models.Q(decision=""), name="approval_expiring"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.decision or 'pending'} {self.id}"
+
+
+class ToolRule(models.Model):
+    """A person's own word on a tool, for one conversation or (without one) for all.
+
+    ``digest`` is of the tool as it was then: where it is another by now, the rule says nothing.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tool_rules"
+    )
+    tool = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    decision = models.CharField(max_length=5, choices=[("allow", "allow"), ("ask", "ask")])
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, null=True, blank=True, related_name="tool_rules"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-created", "-id"]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["owner", "tool", "conversation"],
+                name="one_tool_rule",
+                nulls_distinct=False,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.decision} {self.tool}"

@@ -189,11 +189,32 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class CallApproved:
+    """A person's yes; ``arguments`` is the text that runs, ``edited`` where they changed it."""
+
+    arguments: str
+    edited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallDenied:
+    """A person's no. ``go_on``: the model is told why and may do something else."""
+
+    reason: str = ""
+    go_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call of the transcript without a result. ``was_running``: its executor died in it."""
+    """A call of the transcript without a result. ``was_running``: its executor died in it.
+
+    ``is_stale``: it was approved, but what it would change is another by now.
+    """
 
     call: ToolCall
     was_running: bool = False
+    decision: CallApproved | CallDenied | None = None
+    is_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +224,8 @@ class Progress:
     ``history`` holds every message before the point to go on from; a complete assistant message
     whose calls are partly open is its last assistant message, with the results there are after it.
     ``open_message_id`` is the id of an unfinished assistant message, to be written anew.
-    ``calls`` are all calls of that last message that still need a result, in the model's order.
+    ``pending`` are all calls of that last message that still need a result, in the model's order;
+    ``denied`` where a person denied one of them, so that nothing after it is to be done.
     """
 
     history: tuple[HistoryMessage, ...]
@@ -212,3 +234,4 @@ class Progress:
     open_message_id: UUID | None = None
     message_id: UUID | None = None
     last_call_done: bool = False
+    denied: bool = False

@@ -121,6 +121,12 @@ def _decisions(value: str) -> dict[str, str]:
     return decisions
 
 
+def _approval_mode(value: str) -> str:
+    if value not in ("", "careful"):
+        raise ValueError("must be careful, or empty so that each person chooses")
+    return value
+
+
 def _postgres(value: str) -> dict[str, Any] | None:
     """Django's settings for a ``postgres://`` URL; None where PostgreSQL is to be embedded."""
     if not value:
@@ -197,6 +203,8 @@ NOTEWIRE_METRICS_TOKEN = _read("NOTEWIRE_METRICS_TOKEN", "", str)
 NOTEWIRE_DEFAULT_MODEL = _read("NOTEWIRE_DEFAULT_MODEL", "", str)
 NOTEWIRE_DEMO = _read("NOTEWIRE_DEMO", "on", _switch)
 NOTEWIRE_TOOL_POLICY = _read("NOTEWIRE_TOOL_POLICY", "", _decisions)
+NOTEWIRE_APPROVAL_MODE = _read("NOTEWIRE_APPROVAL_MODE", "", _approval_mode)
+NOTEWIRE_APPROVAL_DAYS = _read("NOTEWIRE_APPROVAL_DAYS", "7", _integer(1, 365))
 NOTEWIRE_HISTORY_BYTES = _read(
     "NOTEWIRE_HISTORY_BYTES", str(200 * 1024), _integer(4 * 1024, 16 * 1024 * 1024)
 )

@@ -7,12 +7,15 @@ resume point is gone is sent ``Folded.state()`` as a snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
 import msgspec
 
 from chat.events import (
+    ApprovalRequired,
+    ApprovalResolved,
     Done,
     ErrorOccurred,
     Event,
@@ -31,6 +34,22 @@ from chat.events import (
 from chat.types import CallStatus, FinishReason, StopReason, Touched, Usage
 
 
+class FoldedApproval(msgspec.Struct, kw_only=True):
+    """``decision`` is empty while it is awaited; ``edited`` is what ran in ``arguments``' place."""
+
+    id: UUID
+    arguments: dict[str, Any]
+    preview: dict[str, Any]
+    effect: str
+    because: str
+    scopes: tuple[str, ...]
+    expires_at: datetime
+    decision: str = ""
+    edited: dict[str, Any] | None = None
+    reason: str = ""
+    by: str = ""
+
+
 class FoldedCall(msgspec.Struct, kw_only=True):
     id: str
     name: str
@@ -41,6 +60,7 @@ class FoldedCall(msgspec.Struct, kw_only=True):
     duration_ms: int = 0
     summary: str = ""
     touched: tuple[Touched, ...] = ()
+    approval: FoldedApproval | None = None
 
 
 class FoldedMessage(msgspec.Struct, kw_only=True):
@@ -71,6 +91,12 @@ class Folded(msgspec.Struct, kw_only=True):
         known = [message.usage for message in self.messages if message.usage]
         return sum(known[1:], known[0]) if known else None
 
+    @property
+    def is_awaiting(self) -> bool:
+        """Whether a person has to decide before anything goes on."""
+        calls = (call for message in self.messages[-1:] for call in message.calls)
+        return any(call.approval and not call.approval.decision for call in calls)
+
     def state(self) -> dict[str, Any]:
         """JSON values for a ``snapshot``; the messages' texts are all so far."""
         data: dict[str, Any] = msgspec.to_builtins(self)
@@ -93,6 +119,8 @@ class Folded(msgspec.Struct, kw_only=True):
                 self._message(message_id).usage = usage
             case ToolUse() | ToolStarted() | ToolResult():
                 self._apply_to_calls(event)
+            case ApprovalRequired() | ApprovalResolved():
+                self._apply_to_approvals(event)
             case _:
                 self._apply_to_run(event)
 
@@ -130,6 +158,30 @@ class Folded(msgspec.Struct, kw_only=True):
                 call.duration_ms = event.duration_ms
                 call.summary = event.summary
                 call.touched = event.touched
+            case _:
+                assert_never(event)
+
+    def _apply_to_approvals(self, event: ApprovalRequired | ApprovalResolved) -> None:
+        call = self._call(event.tool_call_id)
+        match event:
+            case ApprovalRequired():
+                call.status = "awaiting_approval"
+                call.approval = FoldedApproval(
+                    id=event.approval_id,
+                    arguments=event.arguments,
+                    preview=event.preview,
+                    effect=event.effect,
+                    because=event.because,
+                    scopes=event.scopes,
+                    expires_at=event.expires_at,
+                )
+            case ApprovalResolved():
+                call.status = "pending"
+                if call.approval is not None:
+                    call.approval.decision = event.decision
+                    call.approval.edited = event.arguments
+                    call.approval.reason = event.reason
+                    call.approval.by = event.by
             case _:
                 assert_never(event)
 

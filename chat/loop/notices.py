@@ -8,7 +8,7 @@ from __future__ import annotations
 from chat.events import Notice
 from chat.loop.repair import Repair, Repaired
 from chat.loop.window import Window
-from chat.types import Completion, FinishReason
+from chat.types import CallApproved, CallDenied, Completion, FinishReason
 
 NUDGE = (
     "You announced a tool call but sent none. Send the call now, or answer without tools if you "
@@ -27,6 +27,9 @@ TRUNCATED = (
     "incomplete. Send the call again with shorter arguments, or split it into several calls."
 )
 
+AFTER_DENIAL = "Not run: an earlier call was denied by the person."
+_ARGUMENTS_SHOWN = 2_000
+
 #: Repairs that a person should know of; the others only tidy.
 _TOLD: frozenset[Repair] = frozenset({"orphan_result_dropped", "missing_result_filled"})
 
@@ -44,6 +47,21 @@ CUT: dict[FinishReason, Notice] = {
         code="pause_turn", text="The provider paused the answer. Continue to carry it on."
     ),
 }
+
+
+def denied(decision: CallDenied) -> str:
+    """The result of a call that a person denied, as the model reads it."""
+    said = "Denied by the person" + (f": {decision.reason}" if decision.reason else ".")
+    if decision.go_on:
+        return f"{said}\nDo not repeat the call. Go on without it, or in another way."
+    return said
+
+
+def edited(decision: CallApproved) -> str:
+    """What goes before the result of a call that ran with other arguments than the model's."""
+    shown = decision.arguments[:_ARGUMENTS_SHOWN]
+    cut = "…" if shown != decision.arguments else ""
+    return f"The person changed the arguments of this call; it ran with {shown}{cut}"
 
 
 def nudged() -> Notice:

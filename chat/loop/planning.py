@@ -1,16 +1,27 @@
 """What a run does next, as a type, computed from its transcript alone.
 
-A fresh run, one that goes on after a tool call and one taken on after a crash are the same path:
-pending calls are the last assistant message's calls minus their results. Owns the decision; who
-carries it out is ``run_loop``.
+A fresh run, one that goes on after a tool call or an approval and one taken on after a crash are
+the same path: pending calls are the last assistant message's calls minus their results. Owns the
+decision; who carries it out is ``run_loop``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import takewhile
+from typing import Literal, TypeAlias
 
-from chat.types import AssistantMessage, Fault, PendingCall, Progress, StopReason, ToolMessage
+from chat.types import (
+    AssistantMessage,
+    CallDenied,
+    Fault,
+    PendingCall,
+    Progress,
+    StopReason,
+    ToolCall,
+    ToolMessage,
+)
 
 MAX_ITERATIONS = 10
 
@@ -28,14 +39,29 @@ class LastCall:
 
 
 @dataclass(frozen=True, slots=True)
-class RunTools:
-    """Give every one of these calls its result, in this order.
+class RunTool:
+    """Give the first open call its result; it may be that of a person's no."""
 
-    ``forbidden``: the model made them in its last call, where it may make none; they are not run.
+    pending: PendingCall
+
+
+@dataclass(frozen=True, slots=True)
+class SkipCalls:
+    """Give every open call a result without running it.
+
+    ``last_call``: the model made them where it may make none. ``denied``: a person denied one
+    before them.
     """
 
     calls: tuple[PendingCall, ...]
-    forbidden: bool = False
+    because: Literal["last_call", "denied"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person decides on these calls before anything goes on."""
+
+    calls: tuple[ToolCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +69,8 @@ class Finish:
     reason: StopReason
 
 
-NextStep: TypeAlias = CallModel | LastCall | RunTools | Finish
+NextStep: TypeAlias = CallModel | LastCall | RunTool | SkipCalls | Ask | Finish
+Asks: TypeAlias = Callable[[ToolCall], bool]
 
 
 def iteration_limit(wanted: int) -> int:
@@ -51,8 +78,17 @@ def iteration_limit(wanted: int) -> int:
     return max(1, min(MAX_ITERATIONS, wanted))
 
 
-def next_step(progress: Progress, *, max_iterations: int, fault: Fault | None = None) -> NextStep:
+def never(_call: ToolCall) -> bool:
+    """Nobody is asked about anything."""
+    return False
+
+
+def next_step(
+    progress: Progress, *, max_iterations: int, fault: Fault | None = None, asks: Asks = never
+) -> NextStep:
     """The one place that decides. A fault ends a run; otherwise open calls come first.
+
+    ``asks`` says whether the policy wants a person asked before a call.
 
     An assistant message without calls is the answer, unless nothing was asked in this run yet: a
     run that continues an ended one starts behind that one's answer.
@@ -60,14 +96,39 @@ def next_step(progress: Progress, *, max_iterations: int, fault: Fault | None = 
     if fault is not None:
         return Finish("error")
     if progress.pending:
-        return RunTools(progress.pending, forbidden=progress.last_call_done)
+        return _next_call(progress, asks)
     if progress.last_call_done:
         return Finish("max_iterations")
+    if progress.denied:
+        return Finish("denied")
     if progress.iterations and isinstance(progress.history[-1], AssistantMessage):
         return Finish("end_turn")
     if progress.iterations >= max_iterations:
         return LastCall()
     return CallModel(progress.iterations + 1)
+
+
+def _next_call(progress: Progress, asks: Asks) -> RunTool | SkipCalls | Ask:
+    """Calls run in their order, up to the first that a person is asked about: then all such are."""
+    if progress.last_call_done:
+        return SkipCalls(progress.pending, "last_call")
+    if progress.denied:
+        return SkipCalls(progress.pending, "denied")
+    first = progress.pending[0]
+    if not _must_ask(first, asks):
+        return RunTool(first)
+    ahead = takewhile(lambda pending: not _ends_run(pending), progress.pending)
+    return Ask(tuple(pending.call for pending in ahead if _must_ask(pending, asks)))
+
+
+def _must_ask(pending: PendingCall, asks: Asks) -> bool:
+    if pending.is_stale:
+        return True
+    return pending.decision is None and not pending.was_running and asks(pending.call)
+
+
+def _ends_run(pending: PendingCall) -> bool:
+    return isinstance(pending.decision, CallDenied) and not pending.decision.go_on
 
 
 def result_bytes(progress: Progress) -> int:

@@ -13,7 +13,8 @@ generator the barrier between a row and its effect:
 - each call: ``ToolStarted`` alone *before* the tool runs, then ``ToolResult``. A call that is not
   run has a result only;
 - ``ErrorOccurred`` where the run ends in an error;
-- ``LoopEnded``, alone, exactly once, last. It is no event: it is the loop's return value.
+- ``LoopEnded``, or ``LoopPaused`` where a person has to decide first: alone, exactly once, last.
+  It is no event: it is the loop's return value.
 
 Closing the generator, or cancelling the task that waits for it, closes the upstream at once.
 """
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, assert_never, cast
+from typing import Literal, Protocol, TypeAlias, assert_never, cast
 from uuid import UUID, uuid4
 
 from chat import events
@@ -37,6 +38,8 @@ from chat.loop.window import fit, shorten
 from chat.providers.base import Provider
 from chat.types import (
     AssistantMessage,
+    CallApproved,
+    CallDenied,
     CallOutcome,
     Completion,
     Delta,
@@ -79,8 +82,35 @@ class LoopEnded:
     fault: Fault | None = None
 
 
-Batch: TypeAlias = tuple[Event | LoopEnded, ...]
+@dataclass(frozen=True, slots=True)
+class LoopPaused:
+    """A person decides on these calls; the loop goes on from the rows that then hold their word."""
+
+    calls: tuple[ToolCall, ...]
+
+
+Batch: TypeAlias = tuple[Event | LoopEnded | LoopPaused, ...]
 Invoke: TypeAlias = Callable[[ToolCall], Awaitable[CallOutcome]]
+
+
+class Gate(Protocol):
+    """Between a call and its run: whether a person is asked, and whether their word still holds."""
+
+    def asks(self, call: ToolCall) -> bool:
+        """Whether a person is to decide before ``call`` runs."""
+
+    async def recheck(self, call: ToolCall) -> CallOutcome | Literal["holds", "stale"]:
+        """Of an approved call, with the approved arguments; an outcome where it cannot be run."""
+
+
+class OpenGate:
+    """Nobody is asked; what ``invoke`` refuses is refused."""
+
+    def asks(self, call: ToolCall) -> bool:
+        return planning.never(call)
+
+    async def recheck(self, call: ToolCall) -> CallOutcome | Literal["holds", "stale"]:
+        return "holds"
 
 
 def _never(_name: str) -> bool:
@@ -97,13 +127,15 @@ def run_loop(
     tools: tuple[ToolSpec, ...] = (),
     limits: Limits | None = None,
     repeatable: Callable[[str], bool] = _never,
+    gate: Gate | None = None,
     used_ids: Collection[str] = (),
     mint: Callable[[], str] = mint_call_id,
     new_message_id: Callable[[], UUID] = uuid4,
 ) -> AsyncGenerator[Batch, None]:
     """Carry a run on from ``progress`` to its end.
 
-    ``invoke`` runs one call and never raises. ``repeatable`` says of a tool's name whether running
+    ``invoke`` runs one call and never raises; ``gate`` says about which a person is asked first.
+    ``repeatable`` says of a tool's name whether running
     a call again after a crash is harmless. ``used_ids`` are call ids of the whole conversation:
     a call whose id is one of them gets a new one.
     """
@@ -116,6 +148,7 @@ def run_loop(
         tools=tools,
         limits=limits or Limits(),
         repeatable=repeatable,
+        gate=gate or OpenGate(),
         ids=CallIds({*used_ids, *_ids_in(progress.history)}, mint),
         new_message_id=new_message_id,
     )
@@ -132,6 +165,7 @@ class _Loop:
     tools: tuple[ToolSpec, ...]
     limits: Limits
     repeatable: Callable[[str], bool]
+    gate: Gate
     ids: CallIds
     new_message_id: Callable[[], UUID]
     fault: Fault | None = None
@@ -142,14 +176,21 @@ class _Loop:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         limit = planning.iteration_limit(self.limits.iterations)
         while True:
-            step = planning.next_step(self.progress, max_iterations=limit, fault=self.fault)
+            step = planning.next_step(
+                self.progress, max_iterations=limit, fault=self.fault, asks=self.asks
+            )
             match step:
                 case planning.CallModel(iteration=iteration):
                     work = self.ask(iteration, "auto")
                 case planning.LastCall():
                     work = self.ask(0, "none")
-                case planning.RunTools():
-                    work = self.run_tools(step)
+                case planning.RunTool(pending=pending):
+                    work = self.run_tool(pending)
+                case planning.SkipCalls(calls=calls, because=because):
+                    work = self.skip(calls, _NOT_RUN[because])
+                case planning.Ask(calls=asked):
+                    yield (LoopPaused(asked),)
+                    return
                 case planning.Finish(reason=reason):
                     yield (self.ended(reason),)
                     return
@@ -266,23 +307,48 @@ class _Loop:
     def continue_with(self, message: HistoryMessage) -> None:
         self.progress = replace(self.progress, history=(*self.progress.history, message))
 
-    async def run_tools(self, step: planning.RunTools) -> AsyncGenerator[Batch, None]:
-        for pending in step.calls:
-            outcome = self.settled(pending, forbidden=step.forbidden)
-            if outcome is None:
-                yield (events.ToolStarted(tool_call_id=pending.call.id),)
-                outcome = await self.invoke(pending.call)
+    def asks(self, call: ToolCall) -> bool:
+        return call.id not in self.truncated and self.gate.asks(call)
+
+    async def skip(
+        self, calls: tuple[PendingCall, ...], content: str
+    ) -> AsyncGenerator[Batch, None]:
+        for pending in calls:
+            outcome = CallOutcome(content, status="skipped", is_error=True)
             yield (self.resulted(pending.call, outcome),)
 
-    def settled(self, pending: PendingCall, *, forbidden: bool) -> CallOutcome | None:
+    async def run_tool(self, pending: PendingCall) -> AsyncGenerator[Batch, None]:
+        outcome = self.settled(pending)
+        call, decision = pending.call, pending.decision
+        if outcome is None and isinstance(decision, CallApproved):
+            call = replace(call, arguments=decision.arguments)
+            found = await self.gate.recheck(call)
+            if found == "stale":
+                self.ask_again(pending)
+                return
+            outcome = None if found == "holds" else found
+        if outcome is None:
+            yield (events.ToolStarted(tool_call_id=call.id),)
+            outcome = await self.invoke(call)
+        if isinstance(decision, CallApproved) and decision.edited:
+            outcome = replace(outcome, content=f"{notices.edited(decision)}\n\n{outcome.content}")
+        yield (self.resulted(call, outcome),)
+        if isinstance(decision, CallDenied) and not decision.go_on:
+            self.progress = replace(self.progress, denied=True)
+
+    def settled(self, pending: PendingCall) -> CallOutcome | None:
         """The outcome of a call that is not to be run; None where it is."""
-        if forbidden:
-            return CallOutcome(notices.SKIPPED, status="skipped", is_error=True)
+        if isinstance(pending.decision, CallDenied):
+            return CallOutcome(notices.denied(pending.decision), status="denied", is_error=True)
         if pending.was_running and not self.repeatable(pending.call.name):
             return CallOutcome(notices.UNKNOWN, status="unknown", is_error=True)
         if pending.call.id in self.truncated:
             return CallOutcome(notices.TRUNCATED, status="error", is_error=True)
         return None
+
+    def ask_again(self, pending: PendingCall) -> None:
+        stale = replace(pending, decision=None, is_stale=True)
+        self.progress = replace(self.progress, pending=(stale, *self.progress.pending[1:]))
 
     def resulted(self, call: ToolCall, outcome: CallOutcome) -> events.ToolResult:
         """Take the result into the transcript, within what the iteration's results may have."""
@@ -300,6 +366,9 @@ class _Loop:
             summary=outcome.summary,
             touched=outcome.touched,
         )
+
+
+_NOT_RUN = {"last_call": notices.SKIPPED, "denied": notices.AFTER_DENIAL}
 
 
 def _ids_in(history: tuple[HistoryMessage, ...]) -> Iterator[str]:

@@ -1,18 +1,26 @@
 """Between the loop and the tool framework: on whose behalf a run's calls are made.
 
-Owns the context a tool runs in and the policy of a run; dispatch and its safety are ``tools``'.
+Owns the context a tool runs in, the policy of a run (with what its window brings in from outside)
+and what the person said about its calls; dispatch and its safety are ``tools``'.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
 
 from chat.runs.lifecycle import Begun
-from chat.types import CallOutcome, ToolCall
-from tools.definitions import ToolContext, ToolSpec
-from tools.invocation import invoke
-from tools.policy import operator_policy
+from chat.types import CallOutcome, HistoryMessage, ToolCall, ToolMessage
+from tools.definitions import Outcome, ToolContext, ToolSpec
+from tools.invocation import Described, describe, invoke, must_ask
 from tools.registry import registry
+from tools.threads import tool_thread
+
+PREVIEW_SECONDS = 10.0
 
 
 def is_repeatable(name: str) -> bool:
@@ -21,35 +29,88 @@ def is_repeatable(name: str) -> bool:
     return tool is not None and tool.repeatable
 
 
+def is_from_outside(name: str) -> bool:
+    """Whether what a tool answers was written elsewhere; of one that is gone nobody knows."""
+    tool = registry.get(name)
+    return tool is None or tool.effect == "external"
+
+
+def is_tainted(history: Iterable[HistoryMessage]) -> bool:
+    """Whether what the model is shown holds text from outside."""
+    return any(
+        isinstance(message, ToolMessage) and not message.is_error and is_from_outside(message.name)
+        for message in history
+    )
+
+
 class Caller:
+    """The loop's ``invoke`` and its ``Gate``."""
+
     def __init__(self, *, begun: Begun) -> None:
         self._begun = begun
-        self._policy = operator_policy()
+        self._policy = replace(begun.policy, tainted=is_tainted(begun.progress.history))
 
     def definitions(self) -> tuple[ToolSpec, ...]:
         """The tools that the model is offered."""
         return registry.definitions(self._policy)
 
+    def asks(self, call: ToolCall) -> bool:
+        return self._begun.can_ask and must_ask(
+            name=call.name, arguments=call.arguments, policy=self._policy
+        )
+
+    async def recheck(self, call: ToolCall) -> CallOutcome | Literal["holds", "stale"]:
+        found = await self.describe(call)
+        if isinstance(found, Outcome):
+            return _told(found)
+        approved = self._begun.approved.get(call.id)
+        return "holds" if approved and approved.digest == found.digest else "stale"
+
+    async def describe(self, call: ToolCall) -> Described | Outcome:
+        """What a person is shown of a call, or why it cannot be put to them."""
+        try:
+            async with asyncio.timeout(PREVIEW_SECONDS):
+                return await tool_thread(
+                    describe,
+                    name=call.name,
+                    arguments=call.arguments,
+                    context=self._context(call, deadline=time.monotonic() + PREVIEW_SECONDS),
+                    policy=self._policy,
+                )
+        except TimeoutError:
+            text = f"{call.name} was not run: what it would do could not be shown in time."
+            return Outcome(content=text, status="error", is_error=True)
+
     async def invoke(self, call: ToolCall) -> CallOutcome:
         outcome = await invoke(
             name=call.name,
             arguments=call.arguments,
-            context=ToolContext(
-                user_id=self._begun.owner_id,
-                # Each tool has a deadline of its own; the run's is the executor's.
-                deadline=math.inf,
-                conversation_id=self._begun.conversation_id,
-                message_id=self._begun.message_id,
-                run_id=self._begun.run_id,
-                call_id=call.id,
-            ),
+            # Each tool has a deadline of its own; the run's is the executor's.
+            context=self._context(call, deadline=math.inf),
             policy=self._policy,
+            approved=self._begun.approved.get(call.id),
         )
-        return CallOutcome(
-            content=outcome.content,
-            status=outcome.status,
-            is_error=outcome.is_error,
-            duration_ms=outcome.duration_ms,
-            summary=outcome.summary,
-            touched=outcome.touched,
+        if not outcome.is_error and is_from_outside(call.name):
+            self._policy = replace(self._policy, tainted=True)
+        return _told(outcome)
+
+    def _context(self, call: ToolCall, *, deadline: float) -> ToolContext:
+        return ToolContext(
+            user_id=self._begun.owner_id,
+            deadline=deadline,
+            conversation_id=self._begun.conversation_id,
+            message_id=self._begun.message_id,
+            run_id=self._begun.run_id,
+            call_id=call.id,
         )
+
+
+def _told(outcome: Outcome) -> CallOutcome:
+    return CallOutcome(
+        content=outcome.content,
+        status=outcome.status,
+        is_error=outcome.is_error,
+        duration_ms=outcome.duration_ms,
+        summary=outcome.summary,
+        touched=outcome.touched,
+    )

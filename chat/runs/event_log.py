@@ -14,7 +14,7 @@ import msgspec
 from django.db import connection
 
 from chat import events
-from chat.events import LoggedEvent
+from chat.events import Event, LoggedEvent
 from chat.models import RunEvent
 
 PAGE = 2_000
@@ -67,6 +67,18 @@ def conversation_notify(*, conversation_id: UUID) -> None:
     """Tell whoever follows the conversation that a run of it was started, or that it is gone."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f":{conversation_id}"])
+
+
+def events_append(
+    *, run_id: UUID, attempt: int, appended: Sequence[Event], origin: str
+) -> tuple[LoggedEvent, ...]:
+    """Number events behind the last stored one and store them; whoever calls has locked the run."""
+    first = seq_last(run_id=run_id, attempt=attempt) + 1
+    logged = tuple(
+        LoggedEvent(run_id, attempt, seq, event) for seq, event in enumerate(appended, first)
+    )
+    events_store(logged=logged, origin=origin)
+    return logged
 
 
 def _payloads(ids: Sequence[str], origin: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 Text is published first and stored by grouped writes; everything else is committed first, in one
 transaction a batch, before the loop goes on. Owns gathering of deltas, checkpoints of partial text,
-and how a run ends when it is stopped, handed back, late or broken. What a batch means is the
+how a run pauses where a person is asked, and how it ends when it is stopped, handed back, late or
+broken. What a batch means is the
 ``loop``'s, what is written is ``records``' and ``lifecycle``'s.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -22,13 +23,13 @@ from procrastinate.job_context import AbortReason
 from chat import events
 from chat.events import Event
 from chat.exceptions import ChatError, FencedOut, HandBack, ProviderError
-from chat.loop.run_loop import Limits, LoopEnded, run_loop
+from chat.loop.run_loop import Limits, LoopEnded, LoopPaused, run_loop
 from chat.providers.base import Provider
-from chat.runs import calling, lifecycle, records
+from chat.runs import asking, calling, lifecycle, records
 from chat.runs.draft import Draft
 from chat.runs.gatherer import Gatherer
 from chat.runs.records import Fence, Record
-from chat.types import StopReason
+from chat.types import StopReason, ToolCall
 from tools.threads import unit_of_work
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class _Executor:
         if self.begun.stop_requested:
             await self.close("stopped")
             return
-        reason: StopReason = "error"
+        reason: StopReason | None = "error"
         try:
             async with asyncio.timeout(RUN_SECONDS):
                 reason = await self.carry()
@@ -91,10 +92,11 @@ class _Executor:
         except Exception:
             logger.exception("Run %s failed", self.begun.run_id)
             self.error = INTERNAL
-        await self.close(reason)
+        if reason is not None:
+            await self.close(reason)
 
-    async def carry(self) -> StopReason:
-        """Feed the loop until it ends; the reason why."""
+    async def carry(self) -> StopReason | None:
+        """Feed the loop until it ends; the reason why, None where it waits for a person."""
         chosen = await self.runtime.catalogue.resolve(self.begun.model or None)
         self.draft.answerer(provider=chosen.provider.name, model=chosen.model)
         await unit_of_work(
@@ -114,7 +116,7 @@ class _Executor:
         )
         return await self.loop(chosen.provider, chosen.model)
 
-    async def loop(self, provider: Provider, model: str) -> StopReason:
+    async def loop(self, provider: Provider, model: str) -> StopReason | None:
         caller = calling.Caller(begun=self.begun)
         batches = run_loop(
             provider=provider,
@@ -125,14 +127,19 @@ class _Executor:
             tools=caller.definitions(),
             limits=Limits(history_bytes=settings.NOTEWIRE_HISTORY_BYTES),
             repeatable=calling.is_repeatable,
+            gate=caller,
             used_ids=self.begun.used_ids,
         )
         async with aclosing(batches):
             async for batch in batches:
-                ended = [item for item in batch if isinstance(item, LoopEnded)]
-                if ended:
-                    return ended[0].reason
-                await self.take(tuple(i for i in batch if not isinstance(i, LoopEnded)))
+                match batch:
+                    case (LoopEnded(reason=reason),):
+                        return reason
+                    case (LoopPaused(calls=asked),):
+                        await self.pause(asked, caller)
+                        return None
+                told = (item for item in batch if not isinstance(item, LoopEnded | LoopPaused))
+                await self.take(tuple(told))
         raise RuntimeError("The loop ended without saying why.")
 
     async def take(self, batch: tuple[Event, ...]) -> None:
@@ -167,6 +174,15 @@ class _Executor:
                 started=[e.tool_call_id for e in batch if isinstance(e, events.ToolStarted)],
                 results=[e for e in batch if isinstance(e, events.ToolResult)],
                 logged=[*unsent, *logged],
+            )
+        self.runtime.publish(logged, stored=True)
+
+    async def pause(self, asked: Sequence[ToolCall], caller: calling.Caller) -> None:
+        cards, failed = await asking.cards_made(asked, caller=caller)
+        self.gatherer.flush()
+        async with self.runtime.flusher.detached(self.begun.run_id) as unsent:
+            logged = await unit_of_work(
+                lifecycle.run_pause, fence=self.fence, cards=cards, failed=failed, unsent=unsent
             )
         self.runtime.publish(logged, stored=True)
 

@@ -1,14 +1,15 @@
 """The life of a run: the only module that sets a run's status.
 
-``queued -> running -> finished``. Owns start, begin (one more attempt), stop and end, each one
-transaction. What an executor writes in between is in ``records``, calling the model and the tools
-is the ``executor``'s, the log's SQL is ``event_log``'s.
+``queued -> running -> finished``, with ``awaiting_approval`` between running and queued. Owns
+start, begin (one more attempt), pause, stop and end, each one transaction. What an executor writes
+in between is in ``records``, calling the model and the tools is the ``executor``'s, the log's SQL
+is ``event_log``'s, the rows of approvals are ``approvals``'.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -34,10 +35,13 @@ from chat.models import (
     ToolCall,
     ToolCallStatus,
 )
-from chat.runs import event_log, records
+from chat.runs import approvals, event_log, records, rules
+from chat.runs.approvals import Card
 from chat.runs.records import Fence, Record
 from chat.transcript.history import OPEN_STATUSES, run_progress
 from chat.types import Progress, StopReason, Usage
+from tools.approval import Approved
+from tools.policy import Policy
 from web import feed
 from web.models import OwnerEventKind
 
@@ -50,7 +54,10 @@ _TITLE_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What an executor needs to carry a run on. ``tip_id`` is the message to go on from."""
+    """What an executor needs to carry a run on. ``tip_id`` is the message to go on from.
+
+    ``approved`` holds the person's word by call id; ``can_ask``: there is somebody to be asked.
+    """
 
     run_id: UUID
     attempt: int
@@ -63,6 +70,9 @@ class Begun:
     progress: Progress
     used_ids: frozenset[str]
     stop_requested: bool
+    policy: Policy
+    approved: Mapping[str, Approved]
+    can_ask: bool
 
 
 def run_start(
@@ -89,6 +99,7 @@ def run_start(
             conversation = Conversation.objects.select_for_update().get(
                 id=conversation_id, owner=owner
             )
+            _awaiting_close(conversation)
         message = Message.objects.create(
             conversation=conversation,
             parent_id=conversation.leaf_id,
@@ -102,6 +113,16 @@ def run_start(
         conversation.save(update_fields=["title", "leaf", "updated"])
         _run_defer(run)
     return run
+
+
+def _awaiting_close(conversation: Conversation) -> None:
+    """A new message says enough: what waits for an approval in this conversation is stopped."""
+    awaiting = Run.objects.select_for_update(no_key=True).filter(
+        conversation=conversation, status=RunStatus.AWAITING_APPROVAL
+    )
+    for run in awaiting:
+        run_close(run_id=run.id, reason="stopped")
+        conversation.refresh_from_db(fields=["leaf"])
 
 
 def run_continue(*, owner: User, run_id: UUID, model: str = "") -> Run:
@@ -179,7 +200,7 @@ def run_begin(*, run_id: UUID) -> Begun | None:
         )
         if not changed:
             return None
-        run = Run.objects.select_related("conversation").get(id=run_id)
+        run = Run.objects.select_related("conversation", "owner").get(id=run_id)
         _change_record(run, OwnerEventKind.RUN_RUNNING)
         tip_id = _tip(run)
         used = ToolCall.objects.filter(conversation_id=run.conversation_id)
@@ -195,6 +216,9 @@ def run_begin(*, run_id: UUID) -> Begun | None:
             progress=run_progress(run=run, tip_id=tip_id),
             used_ids=frozenset(used.values_list("call_id", flat=True)),
             stop_requested=run.stop_requested is not None,
+            policy=rules.policy_of(owner=run.owner, conversation_id=run.conversation_id),
+            approved=approvals.approved_calls(run=run),
+            can_ask=not run.conversation.ephemeral,
         )
 
 
@@ -211,6 +235,58 @@ def run_name(*, fence: Fence, provider: str, model: str) -> None:
     )
 
 
+def run_pause(
+    *,
+    fence: Fence,
+    cards: Sequence[Card],
+    failed: Sequence[events.ToolResult],
+    unsent: Sequence[LoggedEvent],
+) -> tuple[LoggedEvent, ...]:
+    """Ask a person about calls, in one transaction; nothing of the run is held while they think.
+
+    ``failed`` are calls that could not be put to them. Where no other is left the run goes on in
+    another job, as after a decision.
+    """
+    with transaction.atomic():
+        run = records.fenced(fence)
+        if run.stop_requested is not None:
+            return run_close(run_id=run.id, reason="stopped", unsent=unsent, origin=fence.origin)
+        event_log.events_store(logged=unsent, origin=fence.origin)
+        for result in failed:
+            records.result_write(run, result)
+        required = approvals.approvals_ask(run=run, cards=cards)
+        logged = event_log.events_append(
+            run_id=run.id,
+            attempt=run.attempt,
+            appended=[*failed, *required],
+            origin=fence.origin,
+        )
+        if required:
+            Run.objects.filter(id=run.id).update(status=RunStatus.AWAITING_APPROVAL)
+            _change_record(run, OwnerEventKind.RUN_AWAITING_APPROVAL)
+        else:
+            run_requeue(run=run)
+    return logged
+
+
+def run_requeue(*, run: Run) -> None:
+    """Queue the continuation of a run that waits for nobody any more; its row is locked."""
+    Run.objects.filter(id=run.id).update(status=RunStatus.QUEUED)
+    _run_defer(run)
+
+
+def run_expire(*, run_id: UUID) -> None:
+    """End a run that waits for an approval that has run out, unless it was decided meanwhile."""
+    with transaction.atomic():
+        run = (
+            Run.objects.select_for_update(no_key=True)
+            .filter(id=run_id, status=RunStatus.AWAITING_APPROVAL)
+            .first()
+        )
+        if run is not None and approvals.is_late(run_id=run_id):
+            run_close(run_id=run_id, reason="deadline")
+
+
 def run_stop(*, owner: User, run_id: UUID) -> Run:
     """Ask for the end of a run, from anywhere. A run that nobody executes is closed at once.
 
@@ -221,7 +297,8 @@ def run_stop(*, owner: User, run_id: UUID) -> Run:
         if run.status == RunStatus.FINISHED:
             return run
         Run.objects.filter(id=run_id).update(stop_requested=Coalesce(F("stop_requested"), Now()))
-        if not _job_abort(run.job_id):
+        is_awaiting = run.status == RunStatus.AWAITING_APPROVAL
+        if is_awaiting or not _job_abort(run.job_id):
             run_close(run_id=run_id, reason="stopped")
         run.refresh_from_db()
     return run
@@ -261,7 +338,14 @@ def run_close(
         event_log.events_store(logged=unsent, origin=origin)
         if draft is not None and (draft.text or draft.thinking):
             records.message_write(Fence(run_id, run.attempt, origin), draft, stopped=True)
-        closing: list[Event] = [*_calls_close(run, reason), *([error] if error else [])]
+        # Read before their approvals run out: it is told which of them waited for a person.
+        calls = list(ToolCall.objects.filter(message__run_id=run.id, status__in=OPEN_STATUSES))
+        closing: list[Event] = [
+            *approvals.approvals_close(run=run),
+            *_calls_close(run, calls, reason),
+        ]
+        if error is not None:
+            closing.append(error)
         _drafts_close(run)
         Run.objects.filter(id=run_id).update(
             status=RunStatus.FINISHED,
@@ -271,8 +355,9 @@ def run_close(
             **_error_columns(error),
         )
         done = _done(run, reason)
-        logged = _numbered(run, [*closing, done])
-        event_log.events_store(logged=logged, origin=origin)
+        logged = event_log.events_append(
+            run_id=run.id, attempt=run.attempt, appended=[*closing, done], origin=origin
+        )
         _change_record(run, OwnerEventKind.RUN_FINISHED)
     _run_report(run, done)
     return logged
@@ -292,22 +377,17 @@ def _run_report(run: Run, done: events.Done) -> None:
     )
 
 
-def _numbered(run: Run, closing: Sequence[Event]) -> tuple[LoggedEvent, ...]:
-    first = event_log.seq_last(run_id=run.id, attempt=run.attempt) + 1
-    return tuple(
-        LoggedEvent(run.id, run.attempt, first + n, event) for n, event in enumerate(closing)
-    )
-
-
-def _calls_close(run: Run, reason: StopReason) -> list[events.ToolResult]:
+def _calls_close(
+    run: Run, calls: Sequence[ToolCall], reason: StopReason
+) -> list[events.ToolResult]:
     """Every open call gets its result: the history stays valid for any provider."""
     results = []
-    for call in ToolCall.objects.filter(message__run_id=run.id, status__in=OPEN_STATUSES):
+    for call in calls:
         was_running = call.status == ToolCallStatus.RUNNING
         result = events.ToolResult(
             tool_call_id=call.call_id,
             tool=call.name,
-            content=_OUTCOME_UNKNOWN if was_running else _NOT_RUN[reason == "stopped"],
+            content=_OUTCOME_UNKNOWN if was_running else _not_run(call, reason),
             is_error=True,
             status="unknown" if was_running else "skipped",
             duration_ms=0,
@@ -318,10 +398,14 @@ def _calls_close(run: Run, reason: StopReason) -> list[events.ToolResult]:
 
 
 _OUTCOME_UNKNOWN = "Outcome unknown: the run ended while this call was running."
-_NOT_RUN = {
-    True: "Not run: the person stopped the answer.",
-    False: "Not run: the answer ended before this call.",
-}
+
+
+def _not_run(call: ToolCall, reason: StopReason) -> str:
+    if reason == "stopped":
+        return "Not run: the person stopped the answer."
+    if call.status == ToolCallStatus.AWAITING_APPROVAL:
+        return "Not run: nobody approved this call in time."
+    return "Not run: the answer ended before this call."
 
 
 def _drafts_close(run: Run) -> None:

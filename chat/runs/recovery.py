@@ -1,4 +1,5 @@
-"""Closes runs that nobody will carry on: stopped while their worker was dead, or without a job."""
+"""Closes runs that nobody will carry on: stopped while their worker was dead, without a job, or
+waiting for an approval that has run out."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from uuid import UUID
 from django.db import connection
 
 from chat import events
-from chat.runs import lifecycle
+from chat.runs import approvals, lifecycle
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,13 @@ def orphans_close() -> None:
     for run_id in run_ids:
         logger.error("Run %s had no job any more; closing it", run_id)
         lifecycle.run_close(run_id=run_id, reason="error", error=INTERRUPTED)
+
+
+def late_expire() -> None:
+    """End runs that waited too long for a person's word."""
+    for run_id in approvals.late_runs():
+        logger.info("Run %s: nobody decided in time", run_id)
+        lifecycle.run_expire(run_id=run_id)
 
 
 INTERRUPTED = events.ErrorOccurred(

@@ -1,7 +1,8 @@
 """Keeps a procrastinate worker alive on this event loop, and takes up runs that others lost.
 
 Owns the worker's restarts, its shutdown in order, and the sweep for jobs whose worker died (by
-heartbeat) and for active runs that no job carries. What a job does is in ``jobs``.
+heartbeat), for active runs that no job carries and for approvals that have run out. What a job does
+is in ``jobs``.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class Supervisor:
     async def _sweep_once(self, worker: Worker) -> None:
         await self._take_up_stalled(worker)
         await unit_of_work(recovery.orphans_close)
+        await unit_of_work(recovery.late_expire)
         if time.monotonic() > self._expiry_due:
             self._expiry_due = time.monotonic() + EXPIRY_SECONDS
             await unit_of_work(feed.owner_events_expire)

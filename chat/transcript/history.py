@@ -9,9 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from chat.models import Message, MessageRole, Run, ToolCall, ToolCallStatus
+from chat.models import (
+    Approval,
+    ApprovalDecision,
+    Message,
+    MessageRole,
+    Run,
+    ToolCall,
+    ToolCallStatus,
+)
 from chat.types import (
     AssistantMessage,
+    CallApproved,
+    CallDenied,
     HistoryMessage,
     PendingCall,
     Progress,
@@ -58,17 +68,44 @@ def run_progress(*, run: Run, tip_id: UUID | None) -> Progress:
         finished = [m for m in own if m is not draft]
         last = finished[-1] if finished else None
     open_calls = [c for c in _calls(last) if c.status in OPEN_STATUSES] if last else []
+    decided = _decided(last) if last and _calls(last) else {}
     return Progress(
         history=tuple(history_messages(messages=whole)),
         iterations=sum(1 for m in own if m is not draft and not _is_last_call(m)),
         pending=tuple(
-            PendingCall(_call(c), was_running=c.status == ToolCallStatus.RUNNING)
+            PendingCall(
+                _call(c),
+                was_running=c.status == ToolCallStatus.RUNNING,
+                decision=_decision(c, decided.get(c.id)),
+            )
             for c in open_calls
         ),
         open_message_id=draft.id if draft else None,
         message_id=last.id if last else None,
         last_call_done=bool(last and _is_last_call(last)),
+        denied=any(
+            c.status == ToolCallStatus.DENIED and c.id in decided and not decided[c.id].go_on
+            for c in (_calls(last) if last else [])
+        ),
     )
+
+
+def _decided(message: Message) -> dict[UUID, Approval]:
+    rows = Approval.objects.filter(call__message=message).exclude(decision="")
+    return {row.call_id: row for row in rows}
+
+
+def _decision(call: ToolCall, approval: Approval | None) -> CallApproved | CallDenied | None:
+    """A person's word on a call; an approval that ran out is none."""
+    match approval:
+        case Approval(decision=ApprovalDecision.APPROVED, arguments=None):
+            return CallApproved(call.arguments)
+        case Approval(decision=ApprovalDecision.APPROVED, arguments=str(edited)):
+            return CallApproved(edited, edited=True)
+        case Approval(decision=ApprovalDecision.DENIED):
+            return CallDenied(approval.reason, go_on=approval.go_on)
+        case _:
+            return None
 
 
 def history_messages(*, messages: Sequence[Message]) -> Iterator[HistoryMessage]:

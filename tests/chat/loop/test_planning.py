@@ -3,16 +3,20 @@ from uuid import uuid4
 import pytest
 
 from chat.loop.planning import (
+    Ask,
     CallModel,
     Finish,
     LastCall,
-    RunTools,
+    RunTool,
+    SkipCalls,
     iteration_limit,
     next_step,
     result_bytes,
 )
 from chat.types import (
     AssistantMessage,
+    CallApproved,
+    CallDenied,
     Fault,
     PendingCall,
     Progress,
@@ -40,14 +44,61 @@ def test_next_step_asks_again_behind_an_ended_runs_answer():
 
 
 def test_next_step_runs_open_calls_before_anything_else():
-    pending = (PendingCall(CALL, was_running=True),)
-    assert step(Progress(CALLED, 10, pending)) == RunTools(pending)
+    pending = (PendingCall(CALL, was_running=True), PendingCall(CALL))
+    assert step(Progress(CALLED, 10, pending)) == RunTool(pending[0])
 
 
-def test_next_step_forbids_calls_that_the_last_call_made():
+def test_next_step_skips_calls_that_the_last_call_made():
     pending = (PendingCall(CALL),)
     progress = Progress(CALLED, 10, pending, last_call_done=True)
-    assert step(progress) == RunTools(pending, forbidden=True)
+    assert step(progress) == SkipCalls(pending, "last_call")
+
+
+def asked(name, **more):
+    return PendingCall(ToolCall(f"call_{name}", name, "{}"), **more)
+
+
+def wants(call):
+    return call.name.startswith("ask")
+
+
+def decide(*pending, **more):
+    progress = Progress(CALLED, 1, pending, **more)
+    return next_step(progress, max_iterations=10, asks=wants)
+
+
+def test_next_step_runs_what_is_allowed_before_it_asks():
+    free, first, second = asked("free"), asked("ask1"), asked("ask2")
+    assert decide(free, first, second) == RunTool(free)
+
+
+def test_next_step_asks_about_the_whole_rest_at_once():
+    first, free, second = asked("ask1"), asked("free"), asked("ask2")
+    assert decide(first, free, second) == Ask((first.call, second.call))
+
+
+@pytest.mark.parametrize("decision", [CallApproved("{}"), CallDenied(), CallDenied(go_on=True)])
+def test_next_step_does_not_ask_again(decision):
+    pending = asked("ask", decision=decision)
+    assert decide(pending) == RunTool(pending)
+
+
+def test_next_step_asks_again_where_the_target_changed():
+    pending = asked("ask", is_stale=True)
+    assert decide(pending) == Ask((pending.call,))
+
+
+def test_next_step_asks_nothing_about_calls_behind_a_denial():
+    first, denied, last = asked("ask1"), asked("ask2", decision=CallDenied()), asked("ask3")
+    assert decide(first, denied, last) == Ask((first.call,))
+    going_on = asked("ask2", decision=CallDenied(go_on=True))
+    assert decide(first, going_on, last) == Ask((first.call, last.call))
+
+
+def test_next_step_skips_the_rest_after_a_denial_and_ends():
+    rest = asked("free")
+    assert decide(rest, denied=True) == SkipCalls((rest,), "denied")
+    assert step(Progress(RESULTED, 1, denied=True)) == Finish("denied")
 
 
 def test_next_step_goes_on_after_results_until_the_limit():

@@ -11,7 +11,9 @@ from chat.events import LoggedEvent
 from chat.loop.calls import shown
 from chat.loop.folding import fold
 from chat.loop.repair import repair
-from chat.models import Message, Run
+from chat.models import Approval, Message, Run
+from chat.models import ToolCall as CallRow
+from chat.runs.approvals import approval_folded
 from chat.transcript.history import branch_rows, history_messages
 from chat.types import ToolCall
 from tests.chat.loop.rules import assert_valid
@@ -61,7 +63,15 @@ def _told(row: Message) -> dict[str, Any]:
                 "result": call.result,
                 "is_error": call.is_error,
                 **call.extra,
+                "approval": _approved(call),
             }
             for call, seen in zip(calls, sent, strict=True)
         ],
     }
+
+
+def _approved(call: CallRow) -> Any:
+    found = Approval.objects.filter(call=call).select_related("decided_by").first()
+    if found is None:
+        return None
+    return msgspec.json.decode(msgspec.json.encode(approval_folded(found, call)))

@@ -1,6 +1,7 @@
 """Whatever happens to a run, its log says exactly what its rows say, and ends in one ``done``."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,11 +9,17 @@ from hypothesis import strategies as st
 from procrastinate.job_context import AbortReason
 
 from chat.exceptions import HandBack
+from chat.models import Approval
 from chat.runs import lifecycle
+from chat.runs.approvals import approvals_pending
+from chat.runs.deciding import approval_decide
 from chat.testing import ScriptedProvider
 from chat.types import Completion, Fault, RequestedCall, TextDelta, ThinkingDelta, Usage
 from tests.chat.runs.conftest import Stage
 from tests.chat.runs.invariants import assert_sound
+from tools.definitions import ToolContext
+from tools.registry import registry
+from tools.registry import tool as make_tool
 from tools.threads import unit_of_work
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("units")]
@@ -33,9 +40,35 @@ class Hold(asyncio.Event):
 requested = st.builds(
     RequestedCall,
     id=st.sampled_from([None, "", "call_1"]),
-    name=st.sampled_from(["current_time", "nope", ""]),
+    name=st.sampled_from(["current_time", "current_time", "nope", "", "asked", "asked"]),
     arguments=st.sampled_from(["{}", "", '{"a": 1}', '{"a', "null"]),
 )
+
+
+#: What a person may say; None stops the run.
+WORDS: list[dict[str, Any] | None] = [
+    {"decision": "approved"},
+    {"decision": "approved"},
+    {"decision": "approved", "arguments": {"a": 2}},
+    {"decision": "denied", "reason": "no"},
+    {"decision": "denied", "go_on": True},
+    None,
+]
+
+
+@pytest.fixture
+def asked():
+    """What a tool was called with that a person is asked about."""
+    seen: list[int] = []
+    with registry.temporarily():
+
+        @make_tool(effect="external")
+        def asked(context: ToolContext, a: int = 0) -> str:
+            """Leave the machine."""
+            seen.append(a)
+            return f"left {a}"
+
+        yield seen
 
 
 @st.composite
@@ -62,13 +95,17 @@ def model_calls(draw) -> list:
     script=st.lists(model_calls(), min_size=1, max_size=4),
     cut=st.none() | st.tuples(st.integers(0, 3), st.integers(0, 6)),
     abort=st.sampled_from([AbortReason.USER_REQUEST, AbortReason.SHUTDOWN]),
+    words=st.lists(st.sampled_from(WORDS), max_size=6),
 )
-def test_fold_equals_rows_whatever_happens(user, script, cut, abort):
-    run, log = asyncio.run(_carried(user, script, cut, abort))
+def test_fold_equals_rows_whatever_happens(user, asked, script, cut, abort, words):
+    asked.clear()
+    run, log = asyncio.run(_carried(user, script, cut, abort, list(words)))
+    approved = Approval.objects.filter(run=run, decision="approved").count()
+    assert len(asked) <= approved
     assert_sound(run, log)
 
 
-async def _carried(user, script, cut, abort):
+async def _carried(user, script, cut, abort, words):
     """Start a run and carry it to its end, broken off once where ``cut`` says: call and read."""
     run = await unit_of_work(lifecycle.run_start, owner=user, content="Go.")
     hold = Hold()
@@ -89,4 +126,20 @@ async def _carried(user, script, cut, abort):
                 assert isinstance(carrying.exception(), HandBack)
                 runtime.provider = ScriptedProvider(*script[cut[0] :])
                 await runtime.carry(run)
+        while await unit_of_work(_decided, user, run, words):
+            await runtime.carry(run)
         return run, await runtime.log(run)
+
+
+def _decided(user, run, words) -> bool:
+    """Whether the run goes on after the next words, said of one call after another."""
+    run.refresh_from_db()
+    while run.status == "awaiting_approval":
+        word = words.pop() if words else None
+        if word is None:
+            lifecycle.run_stop(owner=user, run_id=run.id)
+        else:
+            first = approvals_pending(owner=user, run_id=run.id)[0]
+            approval_decide(owner=user, approval_id=first.id, **word)
+        run.refresh_from_db()
+    return bool(run.status == "queued")

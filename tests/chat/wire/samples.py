@@ -1,8 +1,11 @@
 """One event of each kind, and the log of a run that calls a tool."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 from chat.events import (
+    ApprovalRequired,
+    ApprovalResolved,
     CallShown,
     Done,
     ErrorOccurred,
@@ -65,7 +68,32 @@ STORY: tuple[Event, ...] = (
     DONE,
 )
 
-EACH: tuple[Event, ...] = (*STORY, FAILED, Snapshot(state={"messages": []}, covers="1-9"))
+ASKED = ApprovalRequired(
+    approval_id=UUID(int=6),
+    tool_call_id="call_1",
+    tool="note_create",
+    arguments={"title": "A"},
+    preview={"text": "Make the note A.", "diff": "+A"},
+    effect="write",
+    because="in careful mode every change is asked for",
+    scopes=("once", "conversation", "always"),
+    expires_at=datetime(2026, 12, 7, 8, 0, tzinfo=UTC),
+)
+RESOLVED = ApprovalResolved(
+    approval_id=UUID(int=6),
+    tool_call_id="call_1",
+    decision="approved",
+    arguments={"title": "B"},
+    by="ada",
+)
+
+EACH: tuple[Event, ...] = (
+    *STORY,
+    FAILED,
+    ASKED,
+    RESOLVED,
+    Snapshot(state={"messages": []}, covers="1-9"),
+)
 
 
 def logged(*events: Event, attempt: int = 1, first: int = 1) -> tuple[LoggedEvent, ...]:

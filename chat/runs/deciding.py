@@ -1,0 +1,213 @@
+"""A person's word on a call: checked against what the call would do now, stored, carried out.
+
+One decision is one transaction and one conditional update, whichever process it reaches; the one
+that leaves nothing pending queues the run's continuation. Rows of approvals are ``approvals``', the
+status of the run is ``lifecycle``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import ApiToken, User
+from chat.events import Event
+from chat.exceptions import ApprovalClosedError, ApprovalInvalidError, ApprovalStaleError
+from chat.models import (
+    Approval,
+    ApprovalDecision,
+    ApprovalScope,
+    Conversation,
+    Run,
+    RunStatus,
+)
+from chat.runs import approvals, event_log, lifecycle, rules
+from tools.approval import canonical
+from tools.arguments import parse_arguments
+from tools.definitions import Outcome, ToolContext
+from tools.exceptions import ToolError
+from tools.invocation import Described, describe
+from tools.registry import registry
+
+Decision = Literal["approved", "denied"]
+
+PREVIEW_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """What a person says. ``arguments`` is canonical text; None leaves the model's."""
+
+    owner: User
+    decision: ApprovalDecision
+    reason: str
+    arguments: str | None
+    scope: ApprovalScope
+    go_on: bool
+    via: ApiToken | None
+
+    def is_that_of(self, approval: Approval) -> bool:
+        taken = (approval.decision, approval.arguments, approval.go_on)
+        return taken == (self.decision, self.arguments, self.go_on)
+
+
+def approval_decide(
+    *,
+    owner: User,
+    approval_id: UUID,
+    decision: Decision,
+    reason: str = "",
+    arguments: Mapping[str, Any] | None = None,
+    scope: str = ApprovalScope.ONCE,
+    go_on: bool = False,
+    via: ApiToken | None = None,
+) -> Approval:
+    """Take a person's word; the same word again changes nothing.
+
+    ``arguments`` take the place of the model's, ``go_on`` lets the model go on after a denial.
+    Raises ``Approval.DoesNotExist``, ``ApprovalClosedError``, ``ApprovalStaleError`` (the approval
+    shows then what the call would do now), ``ApprovalInvalidError``.
+    """
+    approval = approvals.approval_get(owner=owner, approval_id=approval_id)
+    word = _Word(
+        owner=owner,
+        decision=ApprovalDecision(decision),
+        reason=reason,
+        arguments=_canonical(arguments),
+        scope=ApprovalScope(scope),
+        go_on=go_on,
+        via=via,
+    )
+    found = None
+    if word.decision == ApprovalDecision.APPROVED and not approval.decision:
+        found = _described(approval, None)
+        edited = _described(approval, word.arguments) if word.arguments is not None else found
+        _check(approval, word, edited)
+    else:
+        edited = None
+    with transaction.atomic():
+        # In this order everywhere: a new message locks the conversation, then the awaiting run.
+        Conversation.objects.select_for_update(no_key=True).get(id=approval.run.conversation_id)
+        run = Run.objects.select_for_update(no_key=True).get(id=approval.run_id)
+        approval = approvals.approval_get(owner=owner, approval_id=approval_id)
+        if approval.decision or run.status != RunStatus.AWAITING_APPROVAL:
+            return _closed(approval, word)
+        is_late = approval.expires <= timezone.now()
+        is_stale = not is_late and found is not None and not _is_shown(approval, found)
+        if is_late:
+            lifecycle.run_expire(run_id=run.id)
+        elif is_stale and found is not None:
+            _append(run, [_refreshed(approval, found)])
+        else:
+            _take(run, approval, word, edited)
+    if is_late:
+        raise ApprovalClosedError("This approval has run out.", approval_id=approval.id)
+    if is_stale:
+        raise ApprovalStaleError(approval.id)
+    return approvals.approval_get(owner=owner, approval_id=approval_id)
+
+
+def _canonical(arguments: Mapping[str, Any] | None) -> str | None:
+    """The arguments as they will be read again: clean text, one order."""
+    if arguments is None:
+        return None
+    try:
+        return canonical(parse_arguments(json.dumps(arguments)))
+    except ToolError as error:
+        raise ApprovalInvalidError(str(error), field="arguments") from None
+
+
+def _described(approval: Approval, arguments: str | None) -> Described | Outcome:
+    """What the call would do now; in the thread of a door, like every other of its queries."""
+    call = approval.call
+    conversation_id = approval.run.conversation_id
+    return describe(
+        name=call.name,
+        arguments=call.arguments if arguments is None else arguments,
+        context=ToolContext(
+            user_id=approval.owner_id,
+            deadline=time.monotonic() + PREVIEW_SECONDS,
+            conversation_id=conversation_id,
+            message_id=approval.run.message_id,
+            run_id=approval.run_id,
+            call_id=call.call_id,
+        ),
+        policy=rules.policy_of(owner=approval.owner, conversation_id=conversation_id),
+    )
+
+
+def _check(approval: Approval, word: _Word, edited: Described | Outcome) -> None:
+    if word.scope not in approval.preview.get("scopes", ()):
+        message = "A rule would not end the asking about this call."
+        raise ApprovalInvalidError(message, field="scope")
+    if word.arguments is not None and isinstance(edited, Outcome):
+        raise ApprovalInvalidError(edited.content, field="arguments")
+
+
+def _is_shown(approval: Approval, found: Described | Outcome) -> bool:
+    """Whether the person saw what the call would do."""
+    return isinstance(found, Described) and found.digest == approval.digest
+
+
+def _refreshed(approval: Approval, found: Described | Outcome) -> Event:
+    if isinstance(found, Outcome):
+        return approvals.approval_void(approval=approval, said=found.content)
+    return approvals.approval_refresh(approval=approval, described=found)
+
+
+def _closed(approval: Approval, word: _Word) -> Approval:
+    if word.is_that_of(approval):
+        return approval
+    said = "This was already decided" if approval.decision else "This is no longer awaited"
+    what = f": {approval.decision}." if approval.decision else "."
+    raise ApprovalClosedError(said + what, approval_id=approval.id)
+
+
+def _take(run: Run, approval: Approval, word: _Word, edited: Described | Outcome | None) -> None:
+    columns: dict[str, Any] = {}
+    if isinstance(edited, Described):
+        columns = {"digest": edited.digest, "version": edited.preview.version}
+    resolved = approvals.approval_resolve(
+        approval=approval,
+        decision=word.decision,
+        owner=word.owner,
+        via=word.via,
+        reason=word.reason,
+        arguments=word.arguments,
+        scope=word.scope,
+        go_on=word.go_on,
+        **columns,
+    )
+    told: list[Event] = [resolved] if resolved else []
+    if word.decision == ApprovalDecision.DENIED and not word.go_on:
+        told += approvals.approvals_close(
+            run=run, after=approval.call.position, reason="An earlier call was denied."
+        )
+    if word.scope != ApprovalScope.ONCE:
+        _rule(run, approval, word)
+    _append(run, told)
+    if not approvals.is_awaited(run_id=run.id):
+        lifecycle.run_requeue(run=run)
+
+
+def _rule(run: Run, approval: Approval, word: _Word) -> None:
+    tool = registry.get(approval.call.name)
+    if tool is None or word.decision != ApprovalDecision.APPROVED:
+        return
+    only_here = word.scope == ApprovalScope.CONVERSATION
+    rules.rule_allow(
+        owner=word.owner,
+        tool=tool,
+        conversation=run.conversation if only_here else None,
+    )
+
+
+def _append(run: Run, told: list[Event]) -> None:
+    event_log.events_append(run_id=run.id, attempt=run.attempt, appended=told, origin="")
