@@ -17,6 +17,7 @@ from ipaddress import ip_address
 import hypothesis
 import pytest
 import uvicorn
+from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection, connections
@@ -181,5 +182,7 @@ def _finish_units() -> None:
     """Wait until no thread of the executors works, and let each give its connection back."""
     for executor in (threads._units, threads._tools):
         executor.shutdown(wait=True)
+    # Periodic jobs are deferred in asgiref's thread.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
     threads._units = ThreadPoolExecutor(8, thread_name_prefix="unit")
     threads._tools = ThreadPoolExecutor(16, thread_name_prefix="tool")
