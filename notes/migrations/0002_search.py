@@ -166,6 +166,7 @@ DECLARE
   config regconfig;
   common tsvector;
   vector tsvector;
+  piece text;
 BEGIN
   IF language = '' THEN
     SELECT u.language INTO language FROM @USERS@ AS u WHERE u.id = note.owner_id;
@@ -191,12 +192,20 @@ BEGIN
       notes_search_fold(left(array_to_string(note.tags[:64], ' '), 6400))), 'C');
   END IF;
   LOOP
+    -- PostgreSQL counts no positions beyond 16,383, and a phrase needs them.
+    piece := substr(note.content, first, size);
+    WHILE number > 0 AND size > 20000 AND char_length(piece) > 32000
+      AND regexp_count(piece, '\s+') > 16000 LOOP
+      size := size * 2 / 3;
+      whole := false;
+      piece := left(piece, size);
+    END LOOP;
     IF number = 0 THEN
       vector := common;
     ELSE
       BEGIN
         vector := common || setweight(notes_search_vector(
-          config, notes_search_fold(substr(note.content, first, size))), 'B');
+          config, notes_search_fold(piece)), 'B');
       EXCEPTION WHEN program_limit_exceeded THEN
         -- PostgreSQL holds no more than 1 MiB of different words in a vector.
         size := size / 2;

@@ -32,7 +32,7 @@ def milliseconds(since: float) -> float:
 
 def report(name: str, figures: list[float]) -> None:
     median, late = statistics.median(figures), statistics.quantiles(figures, n=20)[18]
-    print(f"{name:38} median {median:7.1f} ms   p95 {late:7.1f} ms   of {len(figures)}")  # noqa: T201
+    print(f"{name:38} median {median:7.1f} ms   p95 {late:7.1f} ms   of {len(figures)}")
 
 
 def over_rest(process: Process, secret: str) -> None:
