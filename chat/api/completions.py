@@ -12,18 +12,22 @@ from uuid import UUID
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from chat.api.approvals import ApprovalSerializer
 from chat.api.errors import run_failed, translated
 from chat.api.following import drain, follow
 from chat.api.requests import owner_of
 from chat.api.serializers import CompletionSerializer
 from chat.api.streaming import events_response
-from chat.models import Run
+from chat.models import Run, RunStatus
+from chat.runs.approvals import approvals_pending
 from chat.runs.lifecycle import run_start
 from chat.wire import sse
 from chat.wire.openai import CompletionStream, completion_body
+from tools.threads import unit_of_work
 from web.schema import ErrorSerializer
 from web.streams import DeferredResponse, State
 
@@ -37,6 +41,10 @@ ANSWERS = {
         OpenApiTypes.STR, description="With `stream`, where `Accept` prefers it: a line an event."
     ),
     (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT),
+    202: OpenApiResponse(
+        OpenApiTypes.OBJECT,
+        description="Without `stream`: calls wait for approval. `run`, `status`, `approvals`.",
+    ),
     409: OpenApiResponse(ErrorSerializer, description="Another run is active: `run` is its id."),
     413: OpenApiResponse(ErrorSerializer, description="The message is too large."),
 }
@@ -102,9 +110,18 @@ def delivered(request: Request, run: Run, *, stream: bool) -> HttpResponse:
     return response
 
 
+def _awaiting_body(run: Run) -> bytes:
+    pending = approvals_pending(owner=run.owner, run_id=run.id)
+    shown = ApprovalSerializer(pending, many=True).data
+    body = {"run": str(run.id), "status": RunStatus.AWAITING_APPROVAL.value, "approvals": shown}
+    return JSONRenderer().render(body)
+
+
 async def _body(state: State, run: Run) -> tuple[int, bytes, dict[str, str]]:
     async with aclosing(follow(state["runtime"], run.id)) as batches:
         folded = await drain(batches)
+    if folded.stop_reason is None and folded.is_awaiting:
+        return 202, await unit_of_work(_awaiting_body, run), {}
     if folded.error is not None:
         failed = run_failed(folded.error, run)
         return failed.status_code, sse.one_line(failed.body()), {}

@@ -146,9 +146,11 @@ def _feed_snapshot(*, owner_id: int) -> Entry:
 
 
 async def drain(batches: AsyncIterator[tuple[LoggedEvent, ...] | None]) -> Folded:
-    """All that a run does, once it is over."""
+    """All that a run does until it is over, or until a person has to decide."""
     folded = Folded()
     async for batch in batches:
         for logged in batch or ():
             folded.apply(logged.event)
+        if folded.is_awaiting:
+            break
     return folded

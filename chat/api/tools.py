@@ -10,7 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from tools.policy import DECISIONS, EFFECTS, operator_policy
+from chat.api.requests import owner_of
+from chat.runs.rules import policy_of
+from tools.policy import DECISIONS, EFFECTS
 from tools.registry import registry
 
 
@@ -39,7 +41,7 @@ class ToolsView(APIView):
     @extend_schema(operation_id="tools_list", responses=ToolListSerializer)
     def get(self, request: Request) -> Response:
         """Every tool, with what is decided about its calls and why; always one page."""
-        policy = operator_policy()
+        policy = policy_of(owner=owner_of(request))
         results = []
         for tool in registry.tools():
             verdict = policy.decide(tool.name, tool.effect)

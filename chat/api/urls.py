@@ -2,11 +2,14 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from chat.api import completions, conversations, events, runs
+from chat.api import approvals, completions, conversations, events, runs
 from chat.api.models import ModelsView
 from chat.api.tools import ToolsView
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("approval-mode/", approvals.ApprovalModeView.as_view(), name="approval-mode"),
+    path("approvals/", approvals.ApprovalListView.as_view(), name="approvals"),
+    path("approvals/<uuid:approval_id>/", approvals.ApprovalView.as_view(), name="approval"),
     path("completions/", completions.CompletionsView.as_view(), name="completions"),
     path("conversations/", conversations.ConversationListView.as_view(), name="conversations"),
     path(
@@ -36,5 +39,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<uuid:run_id>/retry/", runs.RunRetryView.as_view(), name="run-retry"),
     path("runs/<uuid:run_id>/events/", events.RunEventsView.as_view(), name="run-events"),
     path("runs/<uuid:run_id>/stop/", runs.RunStopView.as_view(), name="run-stop"),
+    path("tool-rules/", approvals.ToolRuleListView.as_view(), name="tool-rules"),
+    path("tool-rules/<uuid:rule_id>/", approvals.ToolRuleView.as_view(), name="tool-rule"),
     path("tools/", ToolsView.as_view(), name="tools"),
 ]

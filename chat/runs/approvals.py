@@ -59,7 +59,7 @@ def approvals_ask(*, run: Run, cards: Sequence[Card]) -> list[events.ApprovalReq
     """Put calls to the person, also ones that were approved when their target was another."""
     now = timezone.now()
     asked = []
-    for card in cards:
+    for number, card in enumerate(cards):
         call = ToolCall.objects.get(conversation_id=run.conversation_id, call_id=card.call_id)
         approval, _ = Approval.objects.update_or_create(
             call=call,
@@ -74,7 +74,8 @@ def approvals_ask(*, run: Run, cards: Sequence[Card]) -> list[events.ApprovalReq
                 "scope": ApprovalScope.ONCE,
                 "decided_by": None,
                 "via": None,
-                "requested": now,
+                # Cards of one moment keep the order of their calls.
+                "requested": now + timedelta(microseconds=number),
                 "expires": now + timedelta(days=settings.NOTEWIRE_APPROVAL_DAYS),
                 "decided": None,
             },

@@ -37,11 +37,11 @@ _TYPES = {
     "done": "DONE",
 }
 
-#: An answer that is taken on again writes its unfinished message anew.
+#: An answer that is taken on again, after a crash or a decision, writes an unfinished message anew.
 RESTARTED = {
     "type": "NOTICE",
     "code": "restarted",
-    "text": "The answer was interrupted and goes on; an unfinished message is written anew.",
+    "text": "The answer goes on; a message that was not finished is written anew.",
 }
 
 

@@ -12,7 +12,7 @@ from chat.models import Approval, Conversation, Run, RunEvent, ToolCall, ToolRul
 from chat.runs import deciding, lifecycle, recovery, rules
 from chat.testing import ScriptedProvider, calls, says
 from chat.types import ToolMessage
-from tools.definitions import Preview, ToolContext
+from tools.definitions import ToolContext
 from tools.exceptions import ToolError
 from tools.policy import Policy
 from tools.registry import registry
@@ -20,47 +20,6 @@ from tools.registry import tool as make_tool
 from tools.threads import unit_of_work
 
 pytestmark = pytest.mark.django_db
-
-
-class Lamp:
-    """What the tools of a test do: a lamp whose state has a version, and a free look at it."""
-
-    def __init__(self) -> None:
-        self.version = 1
-        self.set: list[str] = []
-        self.fault: Exception | None = None
-
-
-@pytest.fixture
-def lamp():
-    state = Lamp()
-
-    def preview(context: ToolContext, colour: str) -> Preview:
-        if state.fault is not None:
-            raise state.fault
-        return Preview(f"Make it {colour}.", f"-white\n+{colour}", str(state.version))
-
-    with registry.temporarily(alone=True):
-
-        @make_tool(effect="external", preview=preview)
-        def lamp_set(context: ToolContext, colour: str) -> str:
-            """Change the colour."""
-            state.set.append(colour)
-            state.version += 1
-            return f"{colour} at {context.approved_version}"
-
-        @make_tool(effect="write", preview=preview)
-        def lamp_dim(context: ToolContext, colour: str) -> str:
-            """Change the colour so that it can be changed back."""
-            state.set.append(colour)
-            return "dim"
-
-        @make_tool(effect="read")
-        def lamp_look(context: ToolContext) -> str:
-            """Look."""
-            return "bright"
-
-        yield state
 
 
 def red(*more: str):
