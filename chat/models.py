@@ -165,7 +165,7 @@ class Run(models.Model):
     ``base`` is the message that its first answer follows where it is not the user's: the last one
     of the run that it continues. ``attempt`` is 0 until an executor begins and rises with each one
     that does: every write of an executor carries ``WHERE attempt = mine``. ``job_id`` is the
-    procrastinate job that carries it.
+    procrastinate job that carries it; ``log_folded`` that its deltas became whole messages.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -190,6 +190,7 @@ class Run(models.Model):
     iterations = models.PositiveSmallIntegerField(default=0)
     attempt = models.PositiveIntegerField(default=0)
     job_id = models.BigIntegerField(null=True, blank=True)
+    log_folded = models.BooleanField(default=False, editable=False)
     created = models.DateTimeField(auto_now_add=True)
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
@@ -205,6 +206,11 @@ class Run(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["owner", "-created"], name="run_owner_created"),
+            models.Index(
+                fields=["finished"],
+                condition=models.Q(status="finished", log_folded=False),
+                name="run_log_to_fold",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,23 +1,34 @@
 """The log of runs: the only module that writes and reads run events.
 
 Owns their SQL, the fence that keeps a lost executor from writing (an event is stored only while
-its attempt is the run's own) and the notification that tells other processes, with ids only.
+its attempt is the run's own), the notification that tells other processes, with ids only, and how
+the log of a run that is over becomes short.
 When to write is the ``Flusher``'s and the ``lifecycle``'s to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import msgspec
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from chat import events
 from chat.events import Event, LoggedEvent
-from chat.models import RunEvent
+from chat.models import Run, RunEvent, RunStatus
 
-PAGE = 2_000
+#: What a reader takes at once. The largest events are tool results of 12 KiB.
+PAGE = 500
+#: Before the first event.
+START = (0, 0)
+
+#: Runs whose logs are folded in one transaction, and how long after their end: by then nobody
+#: reads them as they happened, but for a listener that is very slow, who is given a snapshot.
+FOLDED_AT_ONCE = 20
+FOLDED_AFTER = timedelta(minutes=1)
 
 CHANNEL = "notewire_runs"
 
@@ -36,6 +47,33 @@ WITH live AS (
     ON CONFLICT DO NOTHING
 )
 SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload
+"""
+
+
+#: Neighbours that are deltas of one message and one kind become the last one of them.
+_FOLD = """
+WITH marked AS (
+    SELECT id, run_id, attempt, seq, kind, data, (
+        kind IN ('text_delta', 'thinking_delta')
+        AND kind = lag(kind) OVER log
+        AND data ->> 'message_id' = lag(data ->> 'message_id') OVER log
+    ) IS TRUE AS goes_on
+    FROM chat_runevent WHERE run_id = ANY(%s)
+    WINDOW log AS (PARTITION BY run_id, attempt ORDER BY seq)
+), grouped AS (
+    SELECT id, run_id, attempt, seq, data,
+        count(*) FILTER (WHERE NOT goes_on) OVER (PARTITION BY run_id, attempt ORDER BY seq) AS part
+    FROM marked
+), folded AS (
+    SELECT run_id, attempt, part, max(seq) AS seq, array_agg(id ORDER BY seq) AS ids,
+        string_agg(data ->> 'text', '' ORDER BY seq) AS text
+    FROM grouped GROUP BY run_id, attempt, part HAVING count(*) > 1
+), kept AS (
+    UPDATE chat_runevent AS event SET data = jsonb_set(data, '{text}', to_jsonb(folded.text))
+    FROM folded WHERE event.id = folded.ids[array_length(folded.ids, 1)]
+)
+DELETE FROM chat_runevent AS event USING folded
+WHERE event.id = ANY(folded.ids) AND event.id <> folded.ids[array_length(folded.ids, 1)]
 """
 
 
@@ -106,6 +144,46 @@ def events_after(
         .values_list("attempt", "seq", "kind", "data")[:limit]
     )
     return tuple(_loaded(run_id, rows))
+
+
+def events_resume(
+    *, run_id: UUID, position: tuple[int, int], limit: int = PAGE
+) -> tuple[LoggedEvent, ...] | None:
+    """What ``events_after`` gives; None where the log does not hold ``position`` itself.
+
+    It was folded away, or told by an executor whose attempt was over and never stored. One
+    statement reads both, so that no folding comes in between.
+    """
+    if position == START:
+        return events_after(run_id=run_id, position=position, limit=limit)
+    attempt, seq = position
+    before = (attempt, seq - 1)
+    found = events_after(run_id=run_id, position=before, limit=limit + 1)
+    if not found or (found[0].attempt, found[0].seq) != position:
+        return None
+    return found[1:]
+
+
+def event_exists(*, run_id: UUID, position: tuple[int, int]) -> bool:
+    attempt, seq = position
+    return RunEvent.objects.filter(run_id=run_id, attempt=attempt, seq=seq).exists()
+
+
+def logs_fold() -> int:
+    """Fold the deltas of runs that are over into whole messages; how many runs it were.
+
+    What a replay tells stays the same. The id of a delta that is gone is no point to resume from.
+    """
+    ended = Run.objects.filter(
+        status=RunStatus.FINISHED, log_folded=False, finished__lt=Now() - FOLDED_AFTER
+    )
+    with transaction.atomic(), connection.cursor() as cursor:
+        locked = ended.select_for_update(no_key=True, skip_locked=True).order_by("finished")
+        run_ids = list(locked.values_list("id", flat=True)[:FOLDED_AT_ONCE])
+        if run_ids:
+            cursor.execute(_FOLD, [run_ids])
+            Run.objects.filter(id__in=run_ids).update(log_folded=True)
+    return len(run_ids)
 
 
 def seq_last(*, run_id: UUID, attempt: int) -> int:

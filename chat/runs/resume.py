@@ -30,10 +30,11 @@ def position_of(*, run_id: UUID, resume: str) -> Position | None:
     found = _POINT.fullmatch(resume)
     if found is None:
         return None
-    attempt, seq = int(found[1]), int(found[2])
-    current = Run.objects.filter(id=run_id, attempt=attempt).exists()
-    known = current and seq <= event_log.seq_last(run_id=run_id, attempt=attempt)
-    return (attempt, seq) if known else None
+    position = int(found[1]), int(found[2])
+    current = Run.objects.filter(id=run_id, attempt=position[0]).exists()
+    return (
+        position if current and event_log.event_exists(run_id=run_id, position=position) else None
+    )
 
 
 def is_over(*, run: Run, resume: str) -> bool:
@@ -50,8 +51,8 @@ def snapshot_of(*, run_id: UUID) -> LoggedEvent:
     Numbered 0-0 where there is nothing yet.
     """
     folded = Folded()
-    attempt = seq = 0
-    while page := event_log.events_after(run_id=run_id, position=(attempt, seq)):
+    attempt, seq = event_log.START
+    while page := event_log.events_resume(run_id=run_id, position=(attempt, seq)):
         for logged in page:
             if isinstance(logged.event, Done):
                 break
@@ -59,6 +60,8 @@ def snapshot_of(*, run_id: UUID) -> LoggedEvent:
             attempt, seq = logged.attempt, logged.seq
         if len(page) < event_log.PAGE:
             break
+    if page is None:  # the log was folded meanwhile, which happens once
+        return snapshot_of(run_id=run_id)
     snapshot = Snapshot(state=folded.state(), covers=f"{attempt}-{seq}")
     return LoggedEvent(run_id, attempt, seq, snapshot)
 

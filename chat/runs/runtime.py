@@ -20,7 +20,7 @@ from chat import events
 from chat.events import LoggedEvent
 from chat.providers.catalogue import Catalogue
 from chat.providers.http import build_client
-from chat.runs import event_log
+from chat.runs import event_log, resume
 from chat.runs.flusher import Flusher
 from chat.runs.hub import Hub, Subscription
 from chat.runs.notifications import Notifications
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 15.0
 FLUSH_SECONDS = 0.04
-
-START = (0, 0)
 
 
 class Runtime:
@@ -92,9 +90,10 @@ class Runtime:
     ) -> AsyncIterator[tuple[LoggedEvent, ...] | None]:
         """A run's events strictly after ``(attempt, seq)``: replay, then live until ``done``.
 
-        Yields None where nothing came for 15 s: a keep-alive is due.
+        Where the log does not hold that point any more a ``snapshot`` comes first, also in the
+        middle. Yields None where nothing came for 15 s: a keep-alive is due.
         """
-        position = after or START
+        position = after or event_log.START
         with self.hub.subscribed(run_id) as subscription:
             subscription.fall_behind()
             while True:
@@ -117,17 +116,29 @@ class Runtime:
         if subscription.behind:
             subscription.caught_up()
             await self.flusher.settled(run_id)
-            read = await unit_of_work(event_log.events_after, run_id=run_id, position=position)
-            if len(read) == event_log.PAGE:
-                subscription.fall_behind()
-            else:
-                subscription.wake()
-            return read
+            return await self._read(run_id, subscription, position)
         live = tuple(item for item in subscription.take() if (item.attempt, item.seq) > position)
         if not _follows(position, live):
             subscription.fall_behind()
             return ()
         return live
+
+    async def _read(
+        self, run_id: UUID, subscription: Subscription, position: tuple[int, int]
+    ) -> tuple[LoggedEvent, ...]:
+        """What the log holds after ``position``, or a snapshot where that is gone from it."""
+        read = await unit_of_work(event_log.events_resume, run_id=run_id, position=position)
+        if read is None:
+            snapshot = await unit_of_work(resume.snapshot_of, run_id=run_id)
+            if not snapshot.seq:
+                return ()  # the run was deleted
+            subscription.fall_behind()
+            return (snapshot,)
+        if len(read) == event_log.PAGE:
+            subscription.fall_behind()
+        else:
+            subscription.wake()
+        return read
 
 
 def _follows(position: tuple[int, int], live: tuple[LoggedEvent, ...]) -> bool:

@@ -21,7 +21,7 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 
-from chat.runs import lifecycle, recovery
+from chat.runs import event_log, lifecycle, recovery
 from tools.threads import unit_of_work
 from web import feed
 
@@ -107,6 +107,7 @@ class Supervisor:
         await self._take_up_stalled(worker)
         await unit_of_work(recovery.orphans_close)
         await unit_of_work(recovery.late_expire)
+        await unit_of_work(event_log.logs_fold)
         if time.monotonic() > self._expiry_due:
             self._expiry_due = time.monotonic() + EXPIRY_SECONDS
             await unit_of_work(feed.owner_events_expire)

@@ -13,7 +13,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from chat.events import Done, ErrorOccurred, LoggedEvent, RunStarted, TextDelta, ThinkingDelta
+from chat.events import (
+    Done,
+    ErrorOccurred,
+    LoggedEvent,
+    RunStarted,
+    Snapshot,
+    TextDelta,
+    ThinkingDelta,
+)
 from chat.loop.folding import Folded
 from chat.types import StopReason, Usage
 from chat.wire.sse import frame, named, one_line
@@ -50,6 +58,9 @@ class CompletionStream:
                 self._text.interrupt()
                 self._thinking.interrupt()
                 yield named(logged)
+            case Snapshot(state=state):
+                yield named(logged)
+                yield from self._caught_up(logged, state["messages"])
             case ErrorOccurred() as error:
                 yield named(logged)
                 yield frame(one_line({"error": _error(error)}), event_id=logged.id)
@@ -60,6 +71,13 @@ class CompletionStream:
                 yield frame(DONE, event_id=logged.id)
             case _:
                 yield named(logged)
+
+    def _caught_up(self, logged: LoggedEvent, messages: list[dict[str, Any]]) -> Iterable[bytes]:
+        """What a snapshot holds beyond the chunks that were sent."""
+        if thinking := self._thinking.rest(messages, "thinking"):
+            yield self._delta(logged, {"reasoning_content": thinking})
+        if text := self._text.rest(messages, "text"):
+            yield self._delta(logged, {"content": text})
 
     def _delta(
         self, logged: LoggedEvent, delta: dict[str, str], finish: str | None = None
@@ -78,17 +96,30 @@ class _Joined:
 
     def __init__(self) -> None:
         self._message_id: UUID | None = None
-        self._begun = False
+        self._length = 0
+        self._taken_back = False
 
     def next(self, message_id: UUID, text: str) -> str:
-        joint = "\n\n" if self._begun and message_id != self._message_id else ""
+        joint = "\n\n" if self._length and message_id != self._message_id else ""
         self._message_id = message_id
-        self._begun = True
+        self._length += len(joint + text)
         return joint + text
 
     def interrupt(self) -> None:
         """The message is written anew: what came of it so far cannot be taken back."""
         self._message_id = None
+        self._taken_back = self._length > 0
+
+    def rest(self, messages: list[dict[str, Any]], key: str) -> str:
+        """What the messages say beyond what was sent; all of the last one where that is unclear."""
+        written = [message for message in messages if message[key]]
+        if not written:
+            return ""
+        self._message_id = UUID(written[-1]["id"])
+        whole = "\n\n".join(message[key] for message in written)
+        rest = "\n\n" + str(written[-1][key]) if self._taken_back else whole[self._length :]
+        self._length += len(rest)
+        return rest
 
 
 def completion_body(

@@ -1,10 +1,11 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.events import Done, RunStarted, TextDelta, ThinkingDelta
+from chat.events import Done, RunStarted, Snapshot, TextDelta, ThinkingDelta
 from chat.loop.folding import fold
 from chat.wire.openai import CompletionStream, completion_body
 from tests.chat.wire.parser import Event, parse
@@ -180,3 +181,19 @@ def test_thinking_of_successive_messages_is_joined_by_a_blank_line():
     thoughts = [ThinkingDelta(message_id=id_, text="hm") for id_ in (FIRST, FIRST, SECOND)]
     parsed = stream(STARTED, *thoughts, DONE)
     assert deltas(parsed, "reasoning_content") == ["hm", "hm", "\n\nhm"]
+
+
+@pytest.mark.parametrize("told", range(1, len(STORY) - 1))
+def test_snapshot_in_the_middle_completes_the_text_of_the_chunks(told):
+    state = json.loads(json.dumps(fold(STORY[:-1]).state()))
+    snapshot = Snapshot(state=state, covers=f"1-{len(STORY) - 1}")
+    parsed = stream(*STORY[:told], snapshot, STORY[-1])
+    assert "".join(deltas(parsed, "content")) == "Making it.\n\nMade it."
+    assert "".join(deltas(parsed, "reasoning_content")) == "A note, then."
+
+
+def test_snapshot_after_an_interruption_says_the_last_message_once_more():
+    state = json.loads(json.dumps(fold(STORY[:-1]).state()))
+    snapshot = Snapshot(state=state, covers=f"2-{len(STORY) - 1}")
+    parsed = stream(*STORY[:4], STARTED, snapshot, STORY[-1])
+    assert "".join(deltas(parsed, "content")) == "Making \n\nMade it."
