@@ -27,11 +27,15 @@ from notes.exceptions import (
     NoteTooLarge,
     NoteVersionConflict,
 )
+from notes.folders import folder_normalised
 from notes.models import Note
+from notes.previews import preview_of_creation, preview_of_update
+from notes.rules import content_checked, title_checked
 from notes.search import Page, SearchFilters
 from notes.seen import seen_read, seen_whole_version, seen_written
+from notes.tags import tags_normalised
 from tools.deadline import atomic_until
-from tools.definitions import ToolContext, ToolOutput, Touched
+from tools.definitions import Preview, ToolContext, ToolOutput, Touched
 from tools.exceptions import ToolError
 from tools.registry import tool
 from tools.text import RESULT_BYTES, compact_json
@@ -49,7 +53,19 @@ Offset = Annotated[
 ]
 
 
-@tool(effect="write")
+def note_create_preview(
+    context: ToolContext, title: str, content: str, folder: str, tags: list[str] | None
+) -> Preview:
+    with _as_user(context):
+        return preview_of_creation(
+            title=title_checked(title),
+            content=content_checked(content),
+            folder=folder_normalised(folder),
+            tags=tags_normalised(tags or ())[0],
+        )
+
+
+@tool(effect="write", preview=note_create_preview)
 def note_create(
     context: ToolContext,
     title: Annotated[str, Field(description="A short title.")],
@@ -185,7 +201,27 @@ def note_read(
     return ToolOutput(result, f"version {note.version}, {read}", (_touched(note),))
 
 
-@tool(effect="write")
+def note_update_preview(
+    context: ToolContext,
+    note_id: UUID,
+    mode: str,
+    content: str,
+    old_text: str | None,
+    expected_version: int | None,
+) -> Preview:
+    with _as_user(context) as owner:
+        _check_old_text(mode, old_text)
+        if mode == "replace":
+            _version_to_replace(context, owner, note_id, expected_version)
+        note = selectors.note_get(owner=owner, note_id=note_id)
+        if expected_version not in (None, note.version):
+            raise NoteVersionConflict(note.version)
+        return preview_of_update(
+            note=note, mode=mode, content=content_checked(content), old_text=old_text or ""
+        )
+
+
+@tool(effect="write", preview=note_update_preview)
 def note_update(
     context: ToolContext,
     note_id: NoteId,
@@ -203,20 +239,18 @@ def note_update(
 ) -> ToolOutput:
     """Change a note's text: append, prepend, edit one passage, or replace a text read whole."""
     with _as_user(context) as owner:
+        _check_old_text(mode, old_text)
+        expected_version = _version_approved(context, expected_version)
         if mode == "edit":
-            if old_text is None:
-                raise ToolError("mode edit needs old_text, the passage that content replaces.")
             note = services.note_edit(
                 owner=owner,
                 author=_author(context, owner),
                 note_id=note_id,
-                old_text=old_text,
+                old_text=old_text or "",
                 new_text=content,
                 expected_version=expected_version,
             )
         else:
-            if old_text is not None:
-                raise ToolError(f"old_text goes with mode edit, not with {mode}.")
             if mode == "replace":
                 expected_version = _version_to_replace(context, owner, note_id, expected_version)
             note = services.note_update(
@@ -232,6 +266,23 @@ def note_update(
                 conversation_id=context.conversation_id, note=note, whole=mode == "replace"
             )
     return ToolOutput(_changed(note), f"{mode}, version {note.version}", (_touched(note),))
+
+
+def _check_old_text(mode: str, old_text: str | None) -> None:
+    if mode == "edit" and old_text is None:
+        raise ToolError("mode edit needs old_text, the passage that content replaces.")
+    if mode != "edit" and old_text is not None:
+        raise ToolError(f"old_text goes with mode edit, not with {mode}.")
+
+
+def _version_approved(context: ToolContext, expected: int | None) -> int | None:
+    """What a person approved was a change of this version, and of no other."""
+    if not context.approved_version:
+        return expected
+    approved = int(context.approved_version)
+    if expected not in (None, approved):
+        raise NoteVersionConflict(approved)
+    return approved
 
 
 def _version_to_replace(
