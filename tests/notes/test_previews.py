@@ -21,6 +21,7 @@ from tools.approval import Approved
 from tools.definitions import Outcome, ToolContext
 from tools.invocation import Described, describe, invoke
 from tools.policy import Policy
+from tools.threads import unit_of_work
 
 pytestmark = pytest.mark.django_db
 
@@ -97,8 +98,10 @@ def test_preview_of_what_would_fail_is_the_error(
     assert words in found.content
 
 
-def test_preview_of_a_strangers_note_says_what_a_missing_one_says(alice: User, bob: User) -> None:
-    note = note_create(owner=bob, content="secret")
+def test_preview_of_a_strangers_note_says_what_a_missing_one_says(
+    alice: User, mallory: User
+) -> None:
+    note = note_create(owner=mallory, content="secret")
     arguments = {"mode": "append", "content": "x"}
     foreign = shown(alice, "note_update", note_id=str(note.pk), **arguments)
     missing = shown(alice, "note_update", note_id=str(uuid4()), **arguments)
@@ -109,8 +112,6 @@ def test_preview_of_a_strangers_note_says_what_a_missing_one_says(alice: User, b
 
 @pytest.mark.usefixtures("units")
 async def test_approved_change_is_of_the_version_that_was_shown(alice: User) -> None:
-    from tools.threads import unit_of_work
-
     def prepare() -> tuple[Note, Approved, str, ToolContext]:
         note = note_create(owner=alice, content="milk")
         arguments = {"note_id": str(note.pk), "mode": "append", "content": "!"}
