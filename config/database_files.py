@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
-from config import embedded_postgres
+from config import embedded_postgres, env
 
 
 class DatabaseFileError(Exception):
@@ -40,7 +39,9 @@ def _run(program: str, *arguments: str) -> None:
     known: dict[str, Any] = dict(connection.get_connection_params())
     wanted = ("host", "port", "dbname", "user", "sslmode", "sslrootcert", "sslcert", "sslkey")
     address = {key: str(known[key]) for key in wanted if key in known}
-    environment = os.environ | {"PGPASSWORD": str(known.get("password", ""))}
+    environment = env.inherited(without="PGPASSWORD") | {
+        "PGPASSWORD": str(known.get("password", ""))
+    }
     command = [_path_of(program), *arguments, "--dbname", make_conninfo(**address)]
     done = subprocess.run(  # noqa: S603
         command,
