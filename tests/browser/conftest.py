@@ -123,22 +123,22 @@ class Paced:
 
     def __init__(self, *parts: str) -> None:
         self.parts = parts
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: asyncio.Event | None = None
+        self._allowed = 0
+        self._wake: Callable[[], object] = bool
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[tuple[Delta, ...]]:
-        self._loop, self._waiting = asyncio.get_running_loop(), asyncio.Event()
-        yield (TextDelta(self.parts[0]),)
-        for part in self.parts[1:]:
-            await self._waiting.wait()
-            self._waiting.clear()
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        self._wake = lambda: loop.call_soon_threadsafe(woken.set)
+        for said, part in enumerate(self.parts):
+            while said > self._allowed:
+                await woken.wait()
+                woken.clear()
             yield (TextDelta(part),)
         yield (Completion(text="".join(self.parts)),)
 
     def go_on(self) -> None:
-        assert self._loop is not None
-        assert self._waiting is not None
-        self._loop.call_soon_threadsafe(self._waiting.set)
+        self._allowed += 1
+        self._wake()
 
 
 @pytest.fixture
