@@ -111,12 +111,14 @@ class ZipSource:
             yield Entry(name, _modified(info), _opener(self._zip, info), _refusal(info))
 
     def read(self, entry: Entry) -> bytes:
-        data = _read(entry)
-        self._unpacked += len(data)
         allowed = max(self._limits.free_bytes, self._limits.ratio * self._size)
-        if self._unpacked > min(allowed, self._limits.total_bytes):
-            raise FileRefused("The archive unpacks to far more than it may.")
-        return data
+        # Once it is too much, the entries that follow are not even opened.
+        if self._unpacked <= min(allowed, self._limits.total_bytes):
+            data = _read(entry)
+            self._unpacked += max(len(data), 1)
+            if self._unpacked <= min(allowed, self._limits.total_bytes):
+                return data
+        raise FileRefused("The archive unpacks to far more than it may.")
 
     def close(self) -> None:
         self._zip.close()

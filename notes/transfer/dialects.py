@@ -11,9 +11,10 @@ Pure: what may become of a draft is decided by ``importing`` and the services.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -30,6 +31,7 @@ NOTE_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".txt"})
 _CREATED = ("created", "date created", "created_at", "date")
 _UPDATED = ("updated", "modified", "date modified", "updated_at", "lastmod")
 _TAGS = ("tags", "tag")
+_LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _CODE = re.compile(r"`[^`\n]*`")
 _HASHTAG = re.compile(r"(?<!\S)#([\w/-]+)")
@@ -124,7 +126,7 @@ def _plain(
     updated = _first_time(fields, _UPDATED)
     listed = [tag for name in _TAGS for tag in _listed_tags(fields.get(name))]
     is_joplin = bool(created and updated and "title" in fields)
-    written = [] if is_joplin else hashtags(content)
+    written = () if is_joplin else hashtags(content)
     given = _text(fields, "title").strip()
     drafted = Draft(
         title=given or title,
@@ -134,7 +136,7 @@ def _plain(
         updated=updated or modified or created,
         id=_uuid(fields, "id"),
     )
-    _take_tags(drafted, [*listed, *written])
+    _take_tags(drafted, chain(listed, written))
     known = {"title", "id", *_TAGS, *_CREATED, *_UPDATED}
     left = [name for name, value in fields.items() if name not in known and value not in (None, [])]
     if left:
@@ -143,38 +145,42 @@ def _plain(
     return drafted
 
 
-def hashtags(text: str) -> list[str]:
+def hashtags(text: str) -> Iterator[str]:
     """The ``#tags`` of a text outside code; one is not of digits alone."""
-    found: list[str] = []
     fence = ""
-    for line in text.split("\n") if "#" in text else ():
-        mark = _FENCE.match(line)
+    for line in _LINE.finditer(text) if "#" in text else ():
+        mark = _FENCE.match(line[0])
         if mark and not fence:
             fence = mark[1]
         elif mark and mark[1] == fence:
             fence = ""
-        elif not fence and "#" in line:
-            found += _HASHTAG.findall(_CODE.sub(" ", line))
-    tags = (tag.strip("/") for tag in found)
-    return [tag for tag in tags if tag and not tag.replace("/", "").isdigit()]
+        elif not fence and "#" in line[0]:
+            for found in _HASHTAG.finditer(_CODE.sub(" ", line[0])):
+                tag = found[1].strip("/")
+                if tag and not tag.replace("/", "").isdigit():
+                    yield tag
 
 
 def _take_tags(drafted: Draft, tags: Iterable[str]) -> None:
     """As many as a note may have; what does not fit is said."""
     kept: dict[str, str] = {}
-    left = 0
+    seen: set[str] = set()
+    are_all = True
     for tag in tags:
-        folded = tag_rules.tag_folded(tag) if len(tag) <= tag_rules.MAX_LENGTH else ""
-        if folded in kept:
+        if tag in seen:
             continue
-        if not folded or len(kept) == tag_rules.MAX_TAGS:
-            left += 1
-        else:
-            kept[folded] = tag
+        seen.add(tag)
+        folded = tag_rules.tag_folded(tag) if len(tag) <= tag_rules.MAX_LENGTH else ""
+        if folded and (folded in kept or len(kept) < tag_rules.MAX_TAGS):
+            kept.setdefault(folded, tag)
+            continue
+        are_all = False
+        if len(kept) == tag_rules.MAX_TAGS:
+            break
     drafted.tags = list(kept.values())
-    if left:
+    if not are_all:
         drafted.remarks.append(
-            f"{left} of its tags are left out: a note has at most {tag_rules.MAX_TAGS},"
+            f"Some of its tags are left out: a note has at most {tag_rules.MAX_TAGS},"
             f" of at most {tag_rules.MAX_LENGTH} characters."
         )
 

@@ -30,8 +30,9 @@ from notes.transfer.settling import Batch, File
 
 logger = logging.getLogger(__name__)
 
-BATCH_FILES = 250
-BATCH_BYTES = 2 * 1024 * 1024
+#: Small, as a batch holds one of the few threads and connections of its process.
+BATCH_FILES = 100
+BATCH_BYTES = 1024 * 1024
 
 
 class Import:

@@ -21,6 +21,8 @@ from notes.transfer import uploads
 IMPORT_TASK = "notes.import_archive"
 MAX_NAME = 200
 NEVER_ENDED = "The import did not come to an end. Import the archive again: that is safe."
+#: Imports that run at once, anywhere; one owner's run one after another.
+LANES = 2
 #: How long a report is kept, and how long an import may take.
 KEPT_FOR = timedelta(days=30)
 WAITED_FOR = timedelta(days=1)
@@ -36,7 +38,7 @@ def transfer_create(
     folder: str = ROOT,
     overwrite: bool = False,
 ) -> NoteTransfer:
-    """Keep an uploaded archive and queue its import. One import of an owner runs at a time."""
+    """Keep an uploaded archive and queue its import."""
     into = folder_normalised(folder)
     shown = text_checked(name, field="file")[-MAX_NAME:]
     file = uploads.store(archive)
@@ -47,7 +49,7 @@ def transfer_create(
             transfer = NoteTransfer.objects.create(
                 owner_id=owner.pk, name=shown, file=file, folder=into, overwrite=overwrite
             )
-            task = app.configure_task(IMPORT_TASK, lock=f"notes.import:{owner.pk}")
+            task = app.configure_task(IMPORT_TASK, lock=f"notes.import:{owner.pk % LANES}")
             task.defer(transfer_id=str(transfer.pk))
     except BaseException:
         uploads.remove(file)

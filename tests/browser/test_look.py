@@ -4,11 +4,12 @@ import pytest
 from playwright.sync_api import expect
 
 from chat.runs.lifecycle import run_start
+from notes.models import NoteTransfer, NoteTransferFile
 from tests.notes.writing import note_create, note_delete
 
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
 PAGES = ["/", "/notes/", "/notes/?q=word", "/notes/new/", "/login/", "conversation", "note", "edit"]
-PAGES += ["history", "version", "bin"]
+PAGES += ["history", "version", "bin", "/notes/transfers/", "transfer"]
 
 
 @pytest.mark.parametrize("width", [360, 900, 1440])
@@ -26,6 +27,7 @@ def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
         "history": f"/notes/{note.id}/history/",
         "version": f"/notes/{note.id}/history/1/",
         "bin": "/notes/bin/",
+        "transfer": f"/notes/transfers/{_transfer(user).pk}/",
     }
     page = open_context(client_of(user), viewport={"width": width, "height": 800}).new_page()
     for name in PAGES:
@@ -33,6 +35,14 @@ def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         inner = page.locator("#main").evaluate("e => e.scrollWidth - e.clientWidth")
         assert (name, max(wide, inner)) == (name, 0)
+
+
+def _transfer(owner):
+    transfer = NoteTransfer.objects.create(owner=owner, name=LONG[:200], status="finished")
+    NoteTransferFile.objects.create(
+        transfer=transfer, position=1, path=LONG * 2, outcome="refused", reason=LONG
+    )
+    return transfer
 
 
 @pytest.mark.parametrize(("system", "other"), [("light", "dark"), ("dark", "light")])

@@ -118,19 +118,27 @@ def test_no_text_makes_reading_fail(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["#a" * 500_000, "#" * 1_000_000, "`" * 1_000_000, "---\n" * 200_000, "#1/" * 300_000]
+    "text",
+    [
+        "#a" * 500_000,
+        "#" * 1_000_000,
+        "`" * 1_000_000,
+        "---\n" * 200_000,
+        "#1/" * 300_000,
+        "#a " * 1_700_000,
+    ],
 )
 def test_long_repetitions_take_little_time(text: str):
     began = time.process_time()
     read(text)
-    hashtags(text)
+    sum(1 for _ in hashtags(text))
     assert time.process_time() - began < 2
 
 
 def test_tags_beyond_what_a_note_may_have_are_said():
     note = read(" ".join(f"#tag{number}" for number in range(70)) + " #" + "x" * 101)
     assert len(note.tags) == 64
-    assert "7 of its tags" in note.remarks[0]
+    assert "Some of its tags are left out" in note.remarks[0]
 
 
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "soon"])
