@@ -26,6 +26,7 @@ from notes.transfer.front_matter import MAX_BYTES as MAX_FRONT_MATTER
 
 MAX_FILE_BYTES = MAX_CONTENT_BYTES + MAX_FRONT_MATTER + 1024
 MIB = 1024 * 1024
+UNREADABLE = "The file cannot be read."
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -207,7 +208,10 @@ def _opener(
 
 def _file_entry(root: Path, path: Path) -> Entry:
     name = path.relative_to(root).as_posix()
-    status = path.lstat()
+    try:
+        status = path.lstat()
+    except OSError:
+        return Entry(name, None, lambda: _opened(path), UNREADABLE)
     refusal = ""
     if stat.S_ISLNK(status.st_mode):
         refusal = "The file is a symbolic link."
@@ -218,7 +222,9 @@ def _file_entry(root: Path, path: Path) -> Entry:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    # What became a link or a pipe since it was looked at is neither followed nor waited for.
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDONLY | flags)
     return cast("IO[bytes]", os.fdopen(descriptor, "rb"))
 
 
@@ -229,6 +235,8 @@ def _read(entry: Entry) -> bytes:
             data = file.read(MAX_FILE_BYTES + 1)
     except NotImplementedError:
         raise FileRefused("The file is packed in a way that is not supported.") from None
+    except PermissionError:
+        raise FileRefused(UNREADABLE) from None
     except _BROKEN:
         raise FileRefused("The file is damaged.") from None
     if len(data) > MAX_FILE_BYTES:

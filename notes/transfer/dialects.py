@@ -31,6 +31,22 @@ NOTE_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".txt"})
 _CREATED = ("created", "date created", "created_at", "date")
 _UPDATED = ("updated", "modified", "date modified", "updated_at", "lastmod")
 _TAGS = ("tags", "tag")
+_KNOWN = frozenset({"title", "id", *_TAGS, *_CREATED, *_UPDATED})
+_OWN = frozenset(
+    {
+        "title",
+        "tags",
+        "folder",
+        "language",
+        "created",
+        "updated",
+        "source_conversation",
+        "source_message",
+        "id",
+        "version",
+        MARK,
+    }
+)
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _CODE = re.compile(r"`[^`\n]*`")
@@ -108,7 +124,7 @@ def _own(title: str, folder: str, fields: dict[str, Any], body: str) -> Draft:
         title=_text(fields, "title") if isinstance(fields.get("title"), str) else title,
         content=body,
         folder=_text(fields, "folder") or folder,
-        tags=[tag for tag in fields.get("tags") or [] if isinstance(tag, str)],
+        tags=_own_tags(fields.get("tags")),
         language=_text(fields, "language"),
         id=_uuid(fields, "id"),
         version=int(version) if re.fullmatch(r"[0-9]{1,9}", version) else None,
@@ -116,6 +132,7 @@ def _own(title: str, folder: str, fields: dict[str, Any], body: str) -> Draft:
         updated=_time(fields.get("updated")),
         source_conversation=_uuid(fields, "source_conversation"),
         source_message=_uuid(fields, "source_message"),
+        remarks=_left_out(fields, _OWN),
     )
 
 
@@ -137,12 +154,15 @@ def _plain(
         id=_uuid(fields, "id"),
     )
     _take_tags(drafted, chain(listed, written))
-    known = {"title", "id", *_TAGS, *_CREATED, *_UPDATED}
-    left = [name for name, value in fields.items() if name not in known and value not in (None, [])]
-    if left:
-        shown = ", ".join(left[:10])
-        drafted.remarks.append(f"Fields of the front matter that notes do not have: {shown}.")
+    drafted.remarks += _left_out(fields, _KNOWN)
     return drafted
+
+
+def _left_out(fields: dict[str, Any], known: frozenset[str]) -> list[str]:
+    left = [name for name, value in fields.items() if name not in known and value not in (None, [])]
+    if not left:
+        return []
+    return [f"Fields of the front matter that notes do not have: {', '.join(left[:10])}."]
 
 
 def hashtags(text: str) -> Iterator[str]:
@@ -183,6 +203,13 @@ def _take_tags(drafted: Draft, tags: Iterable[str]) -> None:
             f"Some of its tags are left out: a note has at most {tag_rules.MAX_TAGS},"
             f" of at most {tag_rules.MAX_LENGTH} characters."
         )
+
+
+def _own_tags(value: object) -> list[str]:
+    """As they are, unless another program rewrote the list."""
+    if isinstance(value, list):
+        return [tag for tag in value if isinstance(tag, str)]
+    return _listed_tags(value)
 
 
 def _listed_tags(value: object) -> list[str]:

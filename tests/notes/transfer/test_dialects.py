@@ -198,3 +198,9 @@ def test_only_texts_become_notes(path: str, is_skipped: bool):
 def test_block_is_read_as_it_was_written(fields: dict[str, object]):
     text = front_matter.written(fields, "body")
     assert front_matter.read(text.encode().decode()) == (fields, "body")
+
+
+def test_own_file_that_another_program_rewrote_is_read_with_what_it_added():
+    note = read("---\naliases: [x]\ntags: one, two\ntitle: T\nnotewire: 1\n---\nbody #three")
+    assert (note.title, note.tags, note.content) == ("T", ["one", "two"], "body #three")
+    assert "aliases" in note.remarks[0]

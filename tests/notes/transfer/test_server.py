@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection, transaction
 
 from accounts.services import token_create
+from notes.transfer import services
 from tests.notes.writing import note_create
 
 from .conftest import packed
@@ -88,3 +90,19 @@ def test_import_says_what_it_refused(api):
     done = finished(api, headers["Location"])
     assert (done["files"]["created"], done["files"]["refused"]) == (1, 1)
     assert done["problems"][0]["path"] == "../a.md"
+
+
+def test_import_whose_worker_died_is_taken_up(api):
+    api("GET", "/api/notes/")
+    alice = get_user_model().objects.get(username="alice")
+    with transaction.atomic(), connection.cursor() as cursor:
+        transfer = services.transfer_create(owner=alice, archive=[packed({"a.md": "x"})])
+        cursor.execute(
+            "INSERT INTO procrastinate_workers (last_heartbeat)"
+            " VALUES (now() - interval '1 minute') RETURNING id"
+        )
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE task_name = %s",
+            [cursor.fetchone()[0], services.IMPORT_TASK],
+        )
+    assert finished(api, f"/api/notes/transfers/{transfer.pk}/")["files"]["created"] == 1
