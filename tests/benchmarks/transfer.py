@@ -64,7 +64,7 @@ def command(*arguments: str, home: Path) -> tuple[float, float, float]:
 def measure(name: str, *arguments: str, home: Path) -> None:
     seconds, cpu, mib = command(*arguments, home=home)
     sys.stderr.write("\r")
-    print(f"{name:36} {seconds:7.1f} s, {cpu:6.1f} s CPU, peak {mib:6.0f} MiB", flush=True)  # noqa: T201
+    print(f"{name:36} {seconds:7.1f} s, {cpu:6.1f} s CPU, peak {mib:6.0f} MiB", flush=True)
 
 
 def main() -> None:
