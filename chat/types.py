@@ -56,6 +56,10 @@ class Usage:
     reasoning: int | None = None
     estimated: bool = False
 
+    @property
+    def total(self) -> int:
+        return self.fresh_input + self.cache_read + self.cache_write + self.output
+
     def __add__(self, other: Usage) -> Usage:
         reasoning = [n for n in (self.reasoning, other.reasoning) if n is not None]
         return Usage(
@@ -223,7 +227,8 @@ class Progress:
 
     ``history`` holds every message before the point to go on from; a complete assistant message
     whose calls are partly open is its last assistant message, with the results there are after it.
-    ``open_message_id`` is the id of an unfinished assistant message, to be written anew.
+    ``tokens`` are what the run used so far. ``open_message_id`` is the id of an unfinished
+    assistant message, to be written anew.
     ``pending`` are all calls of that last message that still need a result, in the model's order;
     ``denied`` where a person denied one of them, so that nothing after it is to be done.
     """
@@ -235,3 +240,4 @@ class Progress:
     message_id: UUID | None = None
     last_call_done: bool = False
     denied: bool = False
+    tokens: int = 0

@@ -84,11 +84,17 @@ def never(_call: ToolCall) -> bool:
 
 
 def next_step(
-    progress: Progress, *, max_iterations: int, fault: Fault | None = None, asks: Asks = never
+    progress: Progress,
+    *,
+    max_iterations: int,
+    max_tokens: int | None = None,
+    fault: Fault | None = None,
+    asks: Asks = never,
 ) -> NextStep:
     """The one place that decides. A fault ends a run; otherwise open calls come first.
 
-    ``asks`` says whether the policy wants a person asked before a call.
+    ``asks`` says whether the policy wants a person asked before a call. A run that used
+    ``max_tokens`` asks no model any more, not even for a last word.
 
     An assistant message without calls is the answer, unless nothing was asked in this run yet: a
     run that continues an ended one starts behind that one's answer.
@@ -103,6 +109,8 @@ def next_step(
         return Finish("denied")
     if progress.iterations and isinstance(progress.history[-1], AssistantMessage):
         return Finish("end_turn")
+    if max_tokens is not None and progress.tokens >= max_tokens:
+        return Finish("budget")
     if progress.iterations >= max_iterations:
         return LastCall()
     return CallModel(progress.iterations + 1)

@@ -55,6 +55,7 @@ from chat.types import (
     ThinkingDelta,
     ToolCall,
     ToolMessage,
+    Usage,
     UserMessage,
 )
 from tools.definitions import ToolSpec
@@ -65,9 +66,11 @@ _WHOLE: frozenset[FinishReason] = frozenset({"end_turn", "tool_use", "stop_seque
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``iterations`` is clamped to 1..10; the byte counts are of UTF-8."""
+    """``iterations`` is clamped to 1..10; ``tokens`` of all a run's calls together, None for no
+    limit; the byte counts are of UTF-8."""
 
     iterations: int = planning.MAX_ITERATIONS
+    tokens: int | None = None
     history_bytes: int = 200 * 1024
     results_bytes: int = 64 * 1024
 
@@ -177,7 +180,11 @@ class _Loop:
         limit = planning.iteration_limit(self.limits.iterations)
         while True:
             step = planning.next_step(
-                self.progress, max_iterations=limit, fault=self.fault, asks=self.asks
+                self.progress,
+                max_iterations=limit,
+                max_tokens=self.limits.tokens,
+                fault=self.fault,
+                asks=self.asks,
             )
             match step:
                 case planning.CallModel(iteration=iteration):
@@ -257,7 +264,7 @@ class _Loop:
             )
             usage = completion.usage or estimated_usage(request, completion)
             batch.append(events.UsageReported(message_id=message_id, usage=usage))
-            self.advance(message_id, iteration, completion, calls)
+            self.advance(message_id, iteration, completion, calls, usage)
         if calls:
             batch.append(shown(calls))
         elif not fault:
@@ -272,6 +279,7 @@ class _Loop:
         iteration: int,
         completion: Completion,
         calls: tuple[ToolCall, ...],
+        usage: Usage,
     ) -> None:
         message = AssistantMessage(
             text=completion.text,
@@ -285,6 +293,7 @@ class _Loop:
             self.progress,
             history=(*self.progress.history, message),
             iterations=iteration or self.progress.iterations,
+            tokens=self.progress.tokens + usage.total,
             pending=tuple(map(PendingCall, calls)),
             open_message_id=None,
             message_id=message_id,

@@ -125,7 +125,10 @@ class _Executor:
             progress=self.begun.progress,
             invoke=caller.invoke,
             tools=caller.definitions(),
-            limits=Limits(history_bytes=settings.NOTEWIRE_HISTORY_BYTES),
+            limits=Limits(
+                tokens=settings.NOTEWIRE_RUN_TOKENS,
+                history_bytes=settings.NOTEWIRE_HISTORY_BYTES,
+            ),
             repeatable=calling.is_repeatable,
             gate=caller,
             used_ids=self.begun.used_ids,

@@ -19,7 +19,6 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from procrastinate.contrib.django import app
-from procrastinate.jobs import Status
 
 from accounts.models import User
 from chat import events
@@ -35,7 +34,7 @@ from chat.models import (
     ToolCall,
     ToolCallStatus,
 )
-from chat.runs import approvals, event_log, records, rules
+from chat.runs import approvals, event_log, heartbeats, records, rules
 from chat.runs.approvals import Card
 from chat.runs.records import Fence, Record
 from chat.transcript.history import OPEN_STATUSES, run_progress
@@ -305,11 +304,10 @@ def run_stop(*, owner: User, run_id: UUID) -> Run:
 
 
 def _job_abort(job_id: int | None) -> bool:
-    """Whether a worker has the job and was told to end it; a waiting job is cancelled."""
-    jobs = app.job_manager
-    if job_id is None or not jobs.cancel_job_by_id(job_id, abort=True):
+    """Whether a living worker has the job and was told to end it; a waiting job is cancelled."""
+    if job_id is None or not app.job_manager.cancel_job_by_id(job_id, abort=True):
         return False
-    return jobs.get_job_status(job_id) == Status.DOING
+    return heartbeats.job_is_carried(job_id=job_id)
 
 
 def run_close(

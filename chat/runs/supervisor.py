@@ -21,7 +21,7 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 
-from chat.runs import event_log, lifecycle, recovery
+from chat.runs import event_log, heartbeats, lifecycle, recovery
 from tools.threads import unit_of_work
 from web import feed
 
@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 
 CONCURRENCY = 1_000
 HEARTBEAT_SECONDS = 5.0
-STALLED_SECONDS = 15.0
 SWEEP_SECONDS = 5.0
 EXPIRY_SECONDS = 600.0
 GRACE_SECONDS = 5.0
@@ -91,7 +90,7 @@ class Supervisor:
             additional_context={"runtime": self._runtime},
             install_signal_handlers=False,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
-            stalled_worker_timeout=STALLED_SECONDS,
+            stalled_worker_timeout=heartbeats.STALLED_SECONDS,
         )
 
     async def _sweep(self) -> None:
@@ -114,7 +113,7 @@ class Supervisor:
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager
-        for job in await jobs.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
+        for job in await jobs.get_stalled_jobs(seconds_since_heartbeat=heartbeats.STALLED_SECONDS):
             if job.worker_id == worker.worker_id:
                 continue
             if job.abort_requested and job.task_name == lifecycle.EXECUTE_TASK:

@@ -72,6 +72,7 @@ def run_progress(*, run: Run, tip_id: UUID | None) -> Progress:
     return Progress(
         history=tuple(history_messages(messages=whole)),
         iterations=sum(1 for m in own if m is not draft and not _is_last_call(m)),
+        tokens=sum(map(_tokens, own)),
         pending=tuple(
             PendingCall(
                 _call(c),
@@ -136,6 +137,16 @@ def _assistant(message: Message) -> Iterator[HistoryMessage]:
     for call in calls:
         if call.status not in OPEN_STATUSES:
             yield ToolMessage(call.call_id, call.name, call.result, call.is_error)
+
+
+def _tokens(message: Message) -> int:
+    buckets = (
+        message.fresh_input_tokens,
+        message.cache_read_tokens,
+        message.cache_write_tokens,
+        message.output_tokens,
+    )
+    return sum(bucket or 0 for bucket in buckets)
 
 
 def _is_draft(message: Message) -> bool:

@@ -27,11 +27,11 @@ def work(database: str, pace: float, ready: Event) -> None:
 async def _work(pace: float, ready: Event) -> None:
     from chat.providers.catalogue import Catalogue, ResolvedModel
     from chat.providers.demo import DemoProvider
-    from chat.runs import supervisor
+    from chat.runs import heartbeats, supervisor
     from chat.runs.runtime import Runtime
 
     supervisor.HEARTBEAT_SECONDS = 0.2
-    supervisor.STALLED_SECONDS = 0.6
+    heartbeats.STALLED_SECONDS = 0.6
     supervisor.SWEEP_SECONDS = 0.2
     provider = DemoProvider(pace=pace)
 

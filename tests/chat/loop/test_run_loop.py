@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections import Counter
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -545,3 +546,31 @@ def _progress(told: list[Any]) -> Progress:
                 call = pending.pop(call_id).call
                 history.append(ToolMessage(call_id, call.name, event.content))
     return Progress(tuple(history), iterations, tuple(pending.values()))
+
+
+async def test_loop_ends_as_budget_once_its_tokens_are_used_up():
+    spent = Usage(fresh_input=60, output=40)
+    provider = ScriptedProvider(calls(("t", {}), usage=spent), says("never reached"))
+
+    told, ended = await drain(provider, limits=Limits(tokens=100))
+
+    assert ended.reason == "budget"
+    assert len(provider.requests) == 1
+    assert names(told)[-1] == "tool_result"
+
+
+async def test_loop_lets_an_answer_stand_that_used_the_last_tokens():
+    provider = ScriptedProvider(says("Done.", usage=Usage(output=500)))
+
+    _told, ended = await drain(provider, limits=Limits(tokens=100))
+
+    assert ended.reason == "end_turn"
+
+
+async def test_loop_counts_what_was_used_before_a_crash():
+    progress = replace(ASKED, tokens=100)
+    provider = ScriptedProvider(says("never reached"))
+
+    _told, ended = await drain(provider, progress=progress, limits=Limits(tokens=100))
+
+    assert (ended.reason, provider.requests) == ("budget", [])

@@ -257,14 +257,46 @@ def test_run_stop_cancels_a_waiting_job_and_closes_the_run_itself(user):
 def test_run_stop_leaves_the_end_to_the_executor_while_its_job_runs(user):
     run = lifecycle.run_start(owner=user, content="one")
     lifecycle.run_begin(run_id=run.id)
-    with connections["default"].cursor() as cursor:
-        cursor.execute("UPDATE procrastinate_jobs SET status = 'doing' WHERE id = %s", [run.job_id])
+    give_to_a_worker(run, seconds_since_heartbeat=1)
 
     stopped = lifecycle.run_stop(owner=user, run_id=run.id)
 
     assert stopped.status == "running"
     assert stopped.stop_requested is not None
     assert ProcrastinateJob.objects.get(id=run.job_id).abort_requested
+
+
+def test_run_stop_closes_a_run_whose_worker_is_dead(user):
+    run = lifecycle.run_start(owner=user, content="one")
+    lifecycle.run_begin(run_id=run.id)
+    give_to_a_worker(run, seconds_since_heartbeat=20)
+
+    stopped = lifecycle.run_stop(owner=user, run_id=run.id)
+
+    assert (stopped.status, stopped.stop_reason) == ("finished", "stopped")
+    with pytest.raises(FencedOut):
+        records.draft_save(fence=Fence(run.id, 1, ""), record=late_record(run))
+
+
+def give_to_a_worker(run, *, seconds_since_heartbeat):
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO procrastinate_workers (last_heartbeat) "
+            "VALUES (now() - make_interval(secs => %s)) RETURNING id",
+            [seconds_since_heartbeat],
+        )
+        (worker_id,) = cursor.fetchone()
+        cursor.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = %s WHERE id = %s",
+            [worker_id, run.job_id],
+        )
+
+
+def late_record(run):
+    return Record(
+        message_id=uuid4(), parent_id=run.message_id, text="late", thinking="", provider="",
+        model="",
+    )  # fmt: skip
 
 
 def test_run_stop_of_a_finished_run_changes_nothing(user):
