@@ -184,20 +184,3 @@ def test_settings_page_describes_exactly_what_is_read():
     described = [name.strip().strip("`") for name, _, _ in rows]
     assert sorted(described) == sorted(env.names)
     assert all(default.strip() and text.strip() for _, default, text in rows)
-
-
-def test_environment_is_read_in_one_place():
-    readers = re.compile(r"os\.environ\b|os\.getenv\b|\benviron\.Env\b")
-    found = {
-        str(path.relative_to(ROOT))
-        for package in ("accounts", "chat", "config", "notes", "tools", "web")
-        for path in (ROOT / package).rglob("*.py")
-        if readers.search(path.read_text())
-    }
-    # The others set variables or hand them on, and read none.
-    assert found - {"config/env.py"} <= {
-        "config/asgi.py",
-        "config/database_files.py",
-        "config/embedded_postgres.py",
-        "config/management/commands/serve.py",
-    }

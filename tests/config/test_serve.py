@@ -120,6 +120,7 @@ def test_serve_prepares_everything_and_stops_in_order(serve):
 
 
 def test_second_start_has_nothing_to_prepare(serve):
+    serve().answering().stop()
     serving = serve().answering()
     assert "up to date" not in serving.output
     assert "static files" not in serving.output
