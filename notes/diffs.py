@@ -3,12 +3,14 @@
 Lines are compared first, then the words of the lines that changed. Both are longest common
 subsequences by RapidFuzz, whose bit-parallel search stays within milliseconds where `difflib`
 takes minutes (lines that are all rewritten, or all the same). What is larger than the limits
-gets less detail: lines without marks, then only their number.
+gets less detail: lines without marks, then only their number. Texts of very many lines are first
+cut at lines that are in both of them once.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,8 +21,10 @@ from rapidfuzz.distance import LCSseq
 
 #: Lines before and after a change that are shown with it.
 CONTEXT = 3
-#: Beyond so many lines that may have changed, or characters to show, there is only a summary.
+#: Between two lines that surely stayed, so many are compared; in all, so many may have changed,
+#: and so many characters are shown. Beyond that there is only a summary.
 COMPARED_LINES = 10_000
+CHANGED_LINES = 100_000
 SHOWN_CHARACTERS = 200_000
 #: Words are compared in lines of at most so many, and in all of so many on each side.
 LINE_WORDS = 2_000
@@ -100,9 +104,9 @@ def text_diff(before: str, after: str) -> TextDiff:
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     gone, come = old[start : len(old) - end], new[start : len(new) - end]
-    if max(len(gone), len(come)) > COMPARED_LINES:
+    blocks = _line_blocks(gone, come)
+    if blocks is None or _changed(blocks, gone, come) > SHOWN_CHARACTERS:
         return _summary(gone, come)
-    blocks = list(_blocks(gone, come))
     words = _Words()
     lines = [Line("same", text) for text in old[max(0, start - CONTEXT) : start]]
     at = 0
@@ -140,9 +144,12 @@ def _lines(text: str) -> list[str]:
 
 def _common(some: Sequence[str], others: Sequence[str]) -> int:
     """How many of the first lines are the same."""
-    pairs = enumerate(zip(some, others, strict=False))
+    at, step = 0, 1000
+    while at < len(some) and some[at : at + step] == others[at : at + step]:
+        at += step
     shorter = min(len(some), len(others))
-    return next((at for at, (one, other) in pairs if one != other), shorter)
+    pairs = enumerate(zip(some[at : at + step], others[at : at + step], strict=False), at)
+    return next((place for place, (one, other) in pairs if one != other), shorter)
 
 
 def _summary(gone: Sequence[str], come: Sequence[str]) -> TextDiff:
@@ -163,6 +170,63 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[_Block]:
             at = at._replace(old_end=step.src_end, new_end=step.dest_end)
     if at.old_end > at.old or at.new_end > at.new:
         yield at
+
+
+def _changed(blocks: Iterable[_Block], old: Sequence[str], new: Sequence[str]) -> int:
+    """The characters of all lines that are not the same."""
+    return sum(
+        sum(map(len, old[block.old : block.old_end]))
+        + sum(map(len, new[block.new : block.new_end]))
+        for block in blocks
+    )
+
+
+def _line_blocks(old: Sequence[str], new: Sequence[str]) -> list[_Block] | None:
+    """As ``_blocks``, for texts whose lines are too many to compare each with each."""
+    if max(len(old), len(new)) <= COMPARED_LINES:
+        return list(_blocks(old, new))
+    if max(len(old), len(new)) > CHANGED_LINES:
+        return None
+    blocks: list[_Block] = []
+    old_at = new_at = 0
+    for old_end, new_end in [*_anchors(old, new), (len(old), len(new))]:
+        if max(old_end - old_at, new_end - new_at) > COMPARED_LINES:
+            return None
+        for block in _blocks(old[old_at:old_end], new[new_at:new_end]):
+            blocks.append(
+                _Block(
+                    block.old + old_at,
+                    block.old_end + old_at,
+                    block.new + new_at,
+                    block.new_end + new_at,
+                )
+            )
+        old_at, new_at = old_end + 1, new_end + 1
+    return blocks
+
+
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Places of lines that are in both texts once: the most that are in the same order."""
+    counts, others = Counter(old), Counter(new)
+    places = {line: at for at, line in enumerate(new) if others[line] == 1}
+    # Patience sorting: each pile's top, and for each pair the pair before it.
+    tops: list[int] = []
+    piles: list[tuple[int, int]] = []
+    before: dict[tuple[int, int], tuple[int, int] | None] = {}
+    for at, line in enumerate(old):
+        if counts[line] != 1 or line not in places:
+            continue
+        pair = (at, places[line])
+        pile = bisect_left(tops, pair[1])
+        before[pair] = piles[pile - 1] if pile else None
+        tops[pile : pile + 1] = [pair[1]]
+        piles[pile : pile + 1] = [pair]
+    longest: list[tuple[int, int]] = []
+    last = piles[-1] if piles else None
+    while last is not None:
+        longest.append(last)
+        last = before[last]
+    return longest[::-1]
 
 
 def _hunks(lines: Sequence[Line], first: int) -> Iterator[Hunk]:

@@ -86,13 +86,23 @@ def test_lines_far_from_a_change_are_left_out_and_numbers_say_where() -> None:
     assert texts == ["17", "18", "19", "20", "changed", "21", "22", "23"]
 
 
-@given(
-    before=st.lists(st.sampled_from(["", "a", "b", "a b c", "a b d", "e f"]), max_size=30),
-    after=st.lists(st.sampled_from(["", "a", "b", "a b c", "a b d", "e f"]), max_size=30),
+LINES = st.lists(
+    st.sampled_from(["", "a", "b", "a b c", "a b d", "e f", *"ghijklmnop"]), max_size=30
 )
-def test_diff_leads_from_one_text_to_the_other(before: list[str], after: list[str]) -> None:
+
+
+@pytest.mark.parametrize("compared", [diffs.COMPARED_LINES, 6])
+@given(before=LINES, after=LINES)
+def test_diff_leads_from_one_text_to_the_other(
+    compared: int, before: list[str], after: list[str]
+) -> None:
     old, new = "\n".join(before), "\n".join(after)
-    diff = text_diff(old, new)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diffs, "COMPARED_LINES", compared)
+        diff = text_diff(old, new)
+    if diff.detail == "summary":
+        assert compared < max(len(before), len(after))
+        return
     result, at = [], 0
     for hunk in diff.hunks:
         result += lines_of(old)[at : hunk.old_start - 1]
@@ -126,6 +136,23 @@ def test_lines_of_too_many_words_are_shown_without_marks() -> None:
     assert not any(line.marks for hunk in diff.hunks for line in hunk.lines)
 
 
+def test_changes_far_from_each_other_in_many_lines_are_shown() -> None:
+    lines = [f"line {number}" for number in range(3 * diffs.COMPARED_LINES)]
+    before = "\n".join(lines)
+    after = "\n".join(["new", *lines[:-1], "changed"])
+    assert shown(text_diff(before, after)) == [
+        "+new",
+        " line 0",
+        " line 1",
+        " line 2",
+        " line 29996",
+        " line 29997",
+        " line 29998",
+        "-line 29999",
+        "+changed",
+    ]
+
+
 def test_change_of_too_many_lines_or_characters_is_summed_up() -> None:
     many = "\n".join(map(str, range(diffs.COMPARED_LINES + 1)))
     assert text_diff("x\ny", many) == TextDiff("summary", added=diffs.COMPARED_LINES + 1, removed=2)
@@ -142,6 +169,10 @@ HOSTILE = {
     "5 MiB of rewritten lines": lambda chance: "\n".join(
         sentence(chance, 50) for _ in range(13_000)
     ),
+    "many lines that are all there once": lambda chance: "\n".join(
+        map(str, chance.sample(range(diffs.CHANGED_LINES), diffs.CHANGED_LINES))
+    ),
+    "5 MiB of line breaks": lambda chance: chance.choice("xyz") + "\n" * MAX_CONTENT_BYTES + "x",
     "5 MiB of one line": lambda chance: chance.choice("xyz") * MAX_CONTENT_BYTES,
 }
 
@@ -152,7 +183,7 @@ def test_hostile_texts_are_compared_in_bounded_time(text) -> None:
     before, after = text(chance), text(chance)
     began = time.process_time()
     text_diff(before, after)
-    # Five times what the slowest takes on a small machine.
+    # The slowest, 5 MiB of line breaks, takes half a second.
     assert time.process_time() - began < 1.0
 
 
