@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from chat.events import ErrorOccurred, Notice
-from chat.loop.folding import Folded, FoldedCall, FoldedMessage
+from chat.loop.folding import Folded, FoldedApproval, FoldedCall, FoldedMessage
 from chat.models import (
     Conversation,
     Message,
@@ -27,6 +27,7 @@ from chat.models import (
     RunStatus,
     ToolCall,
 )
+from chat.runs.approvals import approval_folded
 from chat.transcript import selectors
 from chat.types import StopReason, Touched
 from chat.wire.shown import ShownRun, run_shown
@@ -45,10 +46,11 @@ class ShownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """``active`` is the run that is going on, if any."""
+    """``active`` is the run that is going on, if any; ``awaiting``: until a person decides, not."""
 
     entries: list[ShownQuestion | ShownRun]
     active: UUID | None
+    awaiting: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def transcript(*, owner: User, conversation: Conversation) -> Transcript:
         elif message.role == MessageRole.ASSISTANT and message.run_id is None:
             entries.append(_shown(Folded(stop_reason="end_turn"), [message], None))
     active = next((run.id for run in runs if run.is_active), None)
-    return Transcript(entries, active)
+    awaiting = any(run.status == RunStatus.AWAITING_APPROVAL for run in runs)
+    return Transcript(entries, active, awaiting)
 
 
 def _shown_runs(
@@ -160,7 +163,13 @@ def _call(row: ToolCall) -> FoldedCall:
         duration_ms=row.extra.get("duration_ms", 0),
         summary=row.extra.get("summary", ""),
         touched=tuple(msgspec.convert(row.extra.get("touched", ()), list[Touched])),
+        approval=_approval(row),
     )
+
+
+def _approval(row: ToolCall) -> FoldedApproval | None:
+    approval = getattr(row, "approval", None)
+    return approval_folded(approval, row) if approval else None
 
 
 def _stop_reason(run: Run) -> StopReason | None:

@@ -2,12 +2,14 @@
 
 from django.urls import path
 
-from chat.pages import views
+from chat.pages import approvals, views
 from chat.runs.lifecycle import run_continue, run_retry
 
 app_name = "chat"
 urlpatterns = [
     path("", views.home_page, name="home"),
+    path("approvals/", approvals.inbox_page, name="approvals"),
+    path("approvals/<uuid:approval_id>/", approvals.approval_view, name="approval"),
     path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
     path("chat/runs/<uuid:run_id>/stream/", views.run_stream_view, name="stream"),
     path(

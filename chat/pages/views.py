@@ -13,16 +13,16 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts.models import User
 from chat.api.following import follow
 from chat.exceptions import ChatError, ConversationBusyError, MessageTooLargeError
 from chat.models import Conversation, Run
+from chat.pages.requests import PageRequest
 from chat.pages.transcript import (
     ShownQuestion,
     conversation_days,
@@ -38,12 +38,6 @@ from web.pages import private_page
 from web.streams import EventStreamResponse
 
 STATUSES: dict[type[ChatError], int] = {ConversationBusyError: 409, MessageTooLargeError: 413}
-
-
-class PageRequest(HttpRequest):
-    """A request as the middleware leaves it for a logged-in person."""
-
-    user: User
 
 
 @private_page

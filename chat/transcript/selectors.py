@@ -31,10 +31,11 @@ def conversation_messages(*, owner: User, conversation_id: UUID) -> QuerySet[Mes
     Raises ``Conversation.DoesNotExist``.
     """
     conversation = Conversation.objects.get(owner=owner, id=conversation_id)
+    calls = ToolCall.objects.select_related("approval__decided_by")
     return (
         Message.objects.filter(id__in=_branch(conversation))
         .order_by("created", "id")
-        .prefetch_related(Prefetch("tool_calls", ToolCall.objects.order_by("position")))
+        .prefetch_related(Prefetch("tool_calls", calls.order_by("position")))
     )
 
 

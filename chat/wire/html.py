@@ -18,6 +18,8 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 
 from chat.events import (
+    ApprovalRequired,
+    ApprovalResolved,
     Done,
     ErrorOccurred,
     Event,
@@ -95,6 +97,9 @@ class HtmlStream:
                 yield _rendered(f"m-{message.id}-calls", "inner", "chat/calls.html", calls=calls)
             case ToolStarted() | ToolResult():
                 yield self._call_frame(event.tool_call_id)
+            case ApprovalRequired() | ApprovalResolved():
+                yield self._call_frame(event.tool_call_id)
+                yield self._end_frame()
             case Notice():
                 target = f"run-{self._run_id}-notices"
                 yield _rendered(target, "append", "chat/notice.html", notice=event)
@@ -148,8 +153,11 @@ class HtmlStream:
             for message_id, stream in self._texts.items():
                 for block in stream.feed("", end=True):
                     yield _block(message_id, block)
+        yield self._end_frame()
+
+    def _end_frame(self) -> Frame:
         run = run_shown(self._folded, run_id=self._run_id, html={})
-        yield _rendered(f"run-{self._run_id}-end", "inner", "chat/end.html", run=run)
+        return _rendered(f"run-{self._run_id}-end", "inner", "chat/end.html", run=run)
 
     def _begin_anew(self) -> None:
         """What a page has seen of unfinished texts no longer holds: it is told the whole again."""

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chat.events import ErrorOccurred, Notice
 from chat.loop.folding import Folded, FoldedCall, FoldedMessage
 from chat.types import StopReason, Touched
+from chat.wire.cards import ShownApproval, approval_shown
 
 SHOWN_CHARACTERS = 16_000
 SUBJECT_CHARACTERS = 60
@@ -62,6 +63,7 @@ class ShownCall:
     result: str
     is_error: bool
     links: tuple[Link, ...]
+    approval: ShownApproval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class ShownRun:
 
     id: UUID | None
     active: bool
+    awaiting: bool
     messages: tuple[ShownMessage, ...]
     notices: tuple[Notice, ...]
     error: ErrorOccurred | None
@@ -96,6 +99,7 @@ def run_shown(folded: Folded, *, run_id: UUID | None, html: Mapping[UUID, str]) 
     return ShownRun(
         id=run_id,
         active=reason is None,
+        awaiting=reason is None and folded.is_awaiting,
         messages=tuple(
             message_shown(message, html=html.get(message.id, "")) for message in folded.messages
         ),
@@ -131,6 +135,7 @@ def call_shown(call: FoldedCall, *, message_id: UUID, position: int) -> ShownCal
         result=_pretty(call.result, _parsed(call.result)),
         is_error=call.is_error,
         links=tuple(link for thing in call.touched if (link := _link(thing))),
+        approval=approval_shown(call.approval, tool=call.name) if call.approval else None,
     )
 
 

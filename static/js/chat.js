@@ -28,7 +28,10 @@ async function send(text) {
     location.assign(answer.url);
     return true;
   }
-  begin(answer);
+  if (composer.isAwaiting) {
+    await reload();
+    tabs.postMessage(transcript.dataset.conversation);
+  } else begin(answer);
   return true;
 }
 
@@ -60,8 +63,12 @@ function follow() {
   if (!run) return;
   stream?.close();
   composer.running(run.dataset.stop);
+  composer.awaiting(transcript.querySelector("[data-awaiting]") !== null);
   stream = new RunStream(run.dataset.stream, {
-    grown: () => follower.grown(),
+    grown: () => {
+      follower.grown();
+      composer.awaiting(transcript.querySelector("[data-awaiting]") !== null);
+    },
     state: (text) => (connection.textContent = text),
     ended: () => {
       composer.running(null);

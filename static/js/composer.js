@@ -22,7 +22,7 @@ export class Composer {
       // 229: Safari ends a composition before it sends the Enter that confirmed it.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
       event.preventDefault();
-      if (!this.stopUrl) this.form.requestSubmit();
+      if (!this.stopUrl || this.isAwaiting) this.form.requestSubmit();
     });
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -42,9 +42,16 @@ export class Composer {
     else localStorage.removeItem(this.key);
   }
 
+  /** A run that waits for a decision is stopped by a new message: then there is Send, too. */
+  awaiting(isAwaiting) {
+    this.isAwaiting = isAwaiting;
+    this.send.hidden = Boolean(this.stopUrl) && !isAwaiting;
+  }
+
   /** While a run goes on Stop stands in the place of Send. */
   running(stopUrl) {
     this.stopUrl = stopUrl;
+    this.isAwaiting = false;
     this.send.hidden = Boolean(stopUrl);
     this.stop.hidden = !stopUrl;
     this.stop.disabled = false;
@@ -58,7 +65,7 @@ export class Composer {
 
   async submit() {
     const text = this.box.value;
-    if (!text.trim() || this.busy || this.stopUrl) return;
+    if (!text.trim() || this.busy || (this.stopUrl && !this.isAwaiting)) return;
     this.busy = this.send.disabled = true;
     try {
       if (await this.on.send(text)) this.write("");

@@ -35,6 +35,7 @@ LEVELS = {
     "chat.pages": 4,
     "chat.admin": 4,
     "chat.management": 4,
+    "chat.templatetags": 4,
     "chat.apps": 5,
     "chat.checks": 5,
 }
