@@ -200,3 +200,12 @@ def test_database_that_is_away_is_said_in_one_line(serve):
     assert process.returncode == 1
     assert "The database cannot be reached" in said
     assert "Traceback" not in said
+
+
+def test_policy_for_an_unknown_tool_stops_a_start_that_has_nothing_to_migrate(serve):
+    serve().answering().stop()
+    process = serve(NOTEWIRE_TOOL_POLICY="note_updte=ask").process
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "NOTEWIRE_TOOL_POLICY: 'note_updte' is neither a tool nor an effect" in said
+    assert "Traceback" not in said

@@ -28,7 +28,8 @@ DRAIN_SECONDS = 10
 
 class Command(BaseCommand):
     help = "Prepare the database and serve Notewire: pages, API, and (unless told not to) runs."
-    requires_system_checks = ()  # done by the migration, or before the start on request
+    # At every start what an operator may get wrong; a migration checks the rest.
+    requires_system_checks = ("tools",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=env.HOST, help="address to listen on (HOST)")
