@@ -209,3 +209,11 @@ def test_policy_for_an_unknown_tool_stops_a_start_that_has_nothing_to_migrate(se
     assert process.returncode == 1
     assert "NOTEWIRE_TOOL_POLICY: 'note_updte' is neither a tool nor an effect" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "two"])
+def test_number_of_processes_is_refused_below_one(serve, number):
+    process = serve(f"--workers={number}").process
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "argument --workers: a whole number from 1" in said

@@ -10,7 +10,7 @@ import logging
 import signal
 import socket
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
 import uvicorn
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=env.HOST, help="address to listen on (HOST)")
         parser.add_argument("--port", default=env.PORT, type=int, help="port (PORT)")
-        parser.add_argument("--workers", default=1, type=int, help="number of processes (1)")
+        parser.add_argument("--workers", default=1, type=_count, help="number of processes (1)")
         parser.add_argument(
             "--no-worker", action="store_true", help="carry out no runs here: others do"
         )
@@ -73,6 +73,12 @@ class Command(BaseCommand):
             self.stdout.write(f"Create the first account: {address}{path}")
         self.stdout.write("Stop with Ctrl-C.\n")
         self.stdout.flush()
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError("a whole number from 1")
+    return int(text)
 
 
 def _listen(host: str, port: int) -> socket.socket:
