@@ -17,11 +17,11 @@ from tests.process import Process
 
 pytestmark = pytest.mark.server
 
-STORY = "make a note called Groceries with milk and eggs, then find it"
+STORY = "make a note called {title} with milk and eggs, then find it"
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[Process]:
+def home_process() -> Iterator[Process]:
     home = Path(tempfile.mkdtemp(prefix="notewire-"))
     home.chmod(0o755)
     process = Process(home)
@@ -35,15 +35,29 @@ def process() -> Iterator[Process]:
 
 
 @pytest.fixture(scope="module")
-def client(process) -> Iterator[httpx.Client]:
-    headers = {"Authorization": f"Bearer {process.make_token()}"}
+def secret(home_process):
+    return home_process.make_token()
+
+
+@pytest.fixture
+def process(home_process, secret):
+    """A server that runs, whatever the test before did to it."""
+    if home_process.running is None or home_process.running.poll() is not None:
+        home_process.start()
+    return home_process
+
+
+@pytest.fixture
+def client(process, secret) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {secret}"}
     with httpx.Client(base_url=process.url, headers=headers, timeout=30) as client:
         yield client
 
 
-def cut_off(process, client, signal_number) -> tuple[str, str]:
+def cut_off(process, client, signal_number, title) -> tuple[str, str]:
     """Ask, read until the answer's second tool works, end the server; run and conversation."""
-    with client.stream("POST", "/api/completions/", json={"content": STORY}) as response:
+    body = {"content": STORY.format(title=title)}
+    with client.stream("POST", "/api/completions/", json=body) as response:
         seen = b""
         for part in response.iter_raw():
             seen += part
@@ -62,11 +76,11 @@ def ended(client, run_id, *, within: float) -> dict:
 
 
 def test_killed_server_loses_nothing_and_the_next_start_carries_the_run_on(process, client):
-    run_id, conversation_id = cut_off(process, client, signal.SIGKILL)
+    run_id, conversation_id = cut_off(process, client, signal.SIGKILL, "Killed")
     process.start()
 
     messages = client.get(f"/api/conversations/{conversation_id}/messages/").json()["results"]
-    assert messages[0]["content"] == STORY
+    assert messages[0]["content"] == STORY.format(title="Killed")
     assert messages[1]["content"].startswith("I make the note")
     run = ended(client, run_id, within=60)
     assert run["stop_reason"] in {"end_turn", "error"}
@@ -75,7 +89,8 @@ def test_killed_server_loses_nothing_and_the_next_start_carries_the_run_on(proce
     assert [event.name for event in events].count("done") == 1
     results = [json.loads(e.data)["tool_call_id"] for e in events if e.name == "tool_result"]
     assert len(results) == len(set(results))
-    assert client.get("/api/notes/").json()["count"] == 1
+    notes = client.get("/api/notes/").json()["results"]
+    assert [note["title"] for note in notes].count("Killed") == 1
     answer = client.post(
         f"/api/conversations/{conversation_id}/completions/",
         json={"content": "list my notes", "stream": False},
@@ -84,7 +99,7 @@ def test_killed_server_loses_nothing_and_the_next_start_carries_the_run_on(proce
 
 
 def test_server_that_is_asked_to_stop_hands_its_run_on(process, client):
-    run_id, _conversation = cut_off(process, client, signal.SIGTERM)
+    run_id, _conversation = cut_off(process, client, signal.SIGTERM, "Stopped")
     process.start()
 
     assert ended(client, run_id, within=20)["stop_reason"] == "end_turn"
@@ -92,8 +107,6 @@ def test_server_that_is_asked_to_stop_hands_its_run_on(process, client):
 
 def test_server_that_stops_leaves_no_database_running(process):
     home = process.home / "postgres"
-    assert process.running is not None
-    if process.running.poll() is None:
-        process.end(signal.SIGTERM)
+    process.end(signal.SIGTERM)
 
     assert not (home / "postmaster.pid").exists()
