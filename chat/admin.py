@@ -1,7 +1,8 @@
 """Conversations and runs for operators: metadata only, nothing that anybody wrote.
 
 What a person said, was answered or named a conversation is not shown and not searched; changing and
-making rows is left to the doors that hold the rules.
+making rows is left to the doors that hold the rules. Runs can be stopped, and requeued where they
+have stalled.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from django.contrib import admin
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest
 
-from chat.models import Conversation, Run
+from chat.models import Conversation, Run, RunStatus
+from chat.runs.lifecycle import run_stop
+from chat.runs.operating import run_requeue
 
 
 class MetadataAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
@@ -87,5 +90,30 @@ class RunAdmin(MetadataAdmin):
     search_fields = ("=id", "=conversation__id", "owner__username")
     date_hierarchy = "created"
 
+    actions = ("stop", "requeue")
+
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Whoever may change runs may end or requeue them, which is all that can be done here."""
+        return bool(request.user.has_perm("chat.change_run"))
+
+    @admin.action(description="Stop the selected runs", permissions=["operate"])
+    def stop(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        stopped = 0
+        for run in runs.select_related("owner").exclude(status=RunStatus.FINISHED):
+            run_stop(owner=run.owner, run_id=run.id)
+            self.log_change(request, run, "Stopped.")
+            stopped += 1
+        self.message_user(request, f"Told {stopped} of {runs.count()} runs to stop.")
+
+    @admin.action(
+        description="Requeue the selected runs that have stalled", permissions=["operate"]
+    )
+    def requeue(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        requeued = [run for run in runs if run_requeue(run_id=run.id)]
+        for run in requeued:
+            self.log_change(request, run, "Requeued.")
+        text = f"Requeued {len(requeued)} of {runs.count()} runs; the others have not stalled."
+        self.message_user(request, text)

@@ -173,6 +173,11 @@ def _run_insert(
         raise ConversationBusyError(active.id) from None
 
 
+def run_defer(*, run_id: UUID) -> None:
+    """Give a run that goes on a new job: its old one is gone. Raises ``Run.DoesNotExist``."""
+    _run_defer(Run.objects.get(id=run_id, status__in=ACTIVE_STATUSES))
+
+
 def _run_defer(run: Run) -> None:
     run.job_id = app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
     run.save(update_fields=["job_id"])

@@ -1,8 +1,12 @@
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.db import connection
 
 from chat.models import Conversation, Message, MessageRole
 from chat.runs.lifecycle import run_start
+from chat.runs.operating import runs_unfinished
 
 SECRET = "the surgeon said so"
 
@@ -60,3 +64,36 @@ def test_queries_of_the_list_do_not_grow_with_its_rows(
     Conversation.objects.bulk_create(Conversation(owner=user) for _ in range(30))
     with django_assert_max_num_queries(8):
         operator.get("/admin/chat/conversation/")
+
+
+def act(operator, action, *runs):
+    body = {"action": action, "_selected_action": [str(run.id) for run in runs]}
+    return operator.post("/admin/chat/run/", body, follow=True)
+
+
+def test_operator_stops_a_run(operator, run):
+    page = act(operator, "stop", run)
+    run.refresh_from_db()
+    assert (run.status, run.stop_reason) == ("finished", "stopped")
+    assert "Told 1 of 1 runs to stop." in page.content.decode()
+    assert LogEntry.objects.get().object_id == str(run.id)
+    act(operator, "stop", run)
+    assert LogEntry.objects.count() == 1
+
+
+def test_operator_requeues_only_what_has_stalled(operator, run):
+    assert "Requeued 0 of 1" in act(operator, "requeue", run).content.decode()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM procrastinate_jobs")
+    assert "Requeued 1 of 1" in act(operator, "requeue", run).content.decode()
+    assert runs_unfinished()[0].state == "waiting"
+
+
+def test_person_who_may_only_look_can_do_nothing_to_runs(client_of, run):
+    looker = get_user_model().objects.create_user("looker", is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_run"))
+    client = client_of(looker)
+    assert client.get("/admin/chat/run/").status_code == 200
+    act(client, "stop", run)
+    run.refresh_from_db()
+    assert run.status == "queued"
