@@ -7,6 +7,7 @@ What the events are is the runtime's and ``web.feed``'s, which points of a run t
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import cast
@@ -27,6 +28,9 @@ from web import feed
 
 Batches = AsyncGenerator[tuple[LoggedEvent, ...] | None, None]
 
+#: How long an event may be on its way from the process that told it into the log.
+SETTLE_SECONDS = 1.0
+
 _FEED_POINT = re.compile(r"[0-9]{1,18}")
 
 
@@ -39,8 +43,7 @@ async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
     """
     position: Position | None = None
     if resume:
-        await runtime.flusher.settled(run_id)
-        position = await unit_of_work(resuming.position_of, run_id=run_id, resume=resume)
+        position = await _position(runtime, run_id, resume)
         if position is None:
             snapshot = await unit_of_work(resuming.snapshot_of, run_id=run_id)
             position = (snapshot.attempt, snapshot.seq)
@@ -52,6 +55,21 @@ async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
             yield batch
             if batch is None and not await unit_of_work(selectors.run_exists, run_id=run_id):
                 return
+
+
+async def _position(runtime: Runtime, run_id: UUID, resume: str) -> Position | None:
+    """The place of ``resume`` in the log; what another process has just told is waited for."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    with runtime.hub.subscribed(run_id) as news:
+        await runtime.flusher.settled(run_id)
+        while True:
+            position = await unit_of_work(resuming.position_of, run_id=run_id, resume=resume)
+            left = deadline - time.monotonic()
+            if position is not None or left < 0:
+                return position
+            if not await unit_of_work(resuming.is_ahead, run_id=run_id, resume=resume):
+                return await unit_of_work(resuming.position_of, run_id=run_id, resume=resume)
+            await news.wait(left)
 
 
 async def follow_conversation(runtime: Runtime, conversation_id: UUID, resume: str = "") -> Batches:

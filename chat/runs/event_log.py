@@ -8,7 +8,9 @@ When to write is the ``Flusher``'s and the ``lifecycle``'s to say.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -20,8 +22,10 @@ from chat import events
 from chat.events import Event, LoggedEvent
 from chat.models import Run, RunEvent, RunStatus
 
-#: What a reader takes at once. The largest events are tool results of 12 KiB.
-PAGE = 500
+#: What a reader takes at once, whatever the size of the log: so many events, and so many bytes
+#: (by one event more at most).
+PAGE_EVENTS = 500
+PAGE_BYTES = 1024 * 1024
 #: Before the first event.
 START = (0, 0)
 
@@ -75,6 +79,35 @@ WITH marked AS (
 DELETE FROM chat_runevent AS event USING folded
 WHERE event.id = ANY(folded.ids) AND event.id <> folded.ids[array_length(folded.ids, 1)]
 """
+
+
+#: From ``position`` on, itself included where it is there.
+_PAGE = """
+SELECT attempt, seq, kind, data,
+    row_number() OVER (ORDER BY attempt, seq) = number_read AS is_last_read
+FROM (
+    SELECT attempt, seq, kind, data, count(*) OVER () AS number_read,
+        coalesce(sum(length(data)) FILTER (
+            WHERE (attempt, seq) <> (%(attempt)s, %(seq)s)
+        ) OVER (
+            ORDER BY attempt, seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS before
+    FROM (
+        SELECT attempt, seq, kind, data::text AS data FROM chat_runevent
+        WHERE run_id = %(run)s AND (attempt, seq) >= (%(attempt)s, %(seq)s)
+        ORDER BY attempt, seq LIMIT %(limit)s
+    ) AS read
+) AS measured
+WHERE before < %(bytes)s ORDER BY attempt, seq
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Events in their order; ``more`` where the log held more when they were read."""
+
+    events: tuple[LoggedEvent, ...]
+    more: bool
 
 
 def events_store(*, logged: Sequence[LoggedEvent], origin: str) -> None:
@@ -133,7 +166,7 @@ def notification_parse(payload: str) -> tuple[str, tuple[UUID, ...]]:
 
 
 def events_after(
-    *, run_id: UUID, position: tuple[int, int], limit: int = PAGE
+    *, run_id: UUID, position: tuple[int, int], limit: int = PAGE_EVENTS
 ) -> tuple[LoggedEvent, ...]:
     """The run's events strictly after ``(attempt, seq)``, in order, at most ``limit``."""
     attempt, seq = position
@@ -146,22 +179,31 @@ def events_after(
     return tuple(_loaded(run_id, rows))
 
 
-def events_resume(
-    *, run_id: UUID, position: tuple[int, int], limit: int = PAGE
-) -> tuple[LoggedEvent, ...] | None:
-    """What ``events_after`` gives; None where the log does not hold ``position`` itself.
+def page_after(*, run_id: UUID, position: tuple[int, int]) -> Page | None:
+    """The next page of the log; None where it does not hold ``position`` itself.
 
-    It was folded away, or told by an executor whose attempt was over and never stored. One
-    statement reads both, so that no folding comes in between.
+    That one was folded away, or told by an executor whose attempt was over and never stored. One
+    statement reads it with what follows, so that no folding comes in between.
     """
-    if position == START:
-        return events_after(run_id=run_id, position=position, limit=limit)
+    limit = PAGE_EVENTS + (position != START)
     attempt, seq = position
-    before = (attempt, seq - 1)
-    found = events_after(run_id=run_id, position=before, limit=limit + 1)
-    if not found or (found[0].attempt, found[0].seq) != position:
-        return None
-    return found[1:]
+    values: dict[str, int | UUID] = {
+        "run": run_id,
+        "attempt": attempt,
+        "seq": seq,
+        "limit": limit,
+        "bytes": PAGE_BYTES,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_PAGE, values)
+        rows = cursor.fetchall()
+    is_whole = not rows or (len(rows) < limit and rows[-1][4])
+    if position != START:
+        if not rows or (rows[0][0], rows[0][1]) != position:
+            return None
+        rows = rows[1:]
+    loaded = _loaded(run_id, ((*row[:3], json.loads(row[3])) for row in rows))
+    return Page(tuple(loaded), more=not is_whole)
 
 
 def event_exists(*, run_id: UUID, position: tuple[int, int]) -> bool:

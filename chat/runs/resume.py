@@ -37,6 +37,16 @@ def position_of(*, run_id: UUID, resume: str) -> Position | None:
     )
 
 
+def is_ahead(*, run_id: UUID, resume: str) -> bool:
+    """Whether the point may be one that another process has told and is about to store."""
+    found = _POINT.fullmatch(resume)
+    if found is None:
+        return False
+    attempt, seq = int(found[1]), int(found[2])
+    runs = Run.objects.filter(id=run_id, attempt=attempt, status=RunStatus.RUNNING)
+    return runs.exists() and seq > event_log.seq_last(run_id=run_id, attempt=attempt)
+
+
 def is_over(*, run: Run, resume: str) -> bool:
     """Whether a listener that resumes after ``resume`` has seen everything, ``done`` included."""
     if run.status != RunStatus.FINISHED:
@@ -52,16 +62,16 @@ def snapshot_of(*, run_id: UUID) -> LoggedEvent:
     """
     folded = Folded()
     attempt, seq = event_log.START
-    while page := event_log.events_resume(run_id=run_id, position=(attempt, seq)):
-        for logged in page:
-            if isinstance(logged.event, Done):
-                break
-            folded.apply(logged.event)
-            attempt, seq = logged.attempt, logged.seq
-        if len(page) < event_log.PAGE:
-            break
-    if page is None:  # the log was folded meanwhile, which happens once
-        return snapshot_of(run_id=run_id)
+    more = True
+    while more:
+        page = event_log.page_after(run_id=run_id, position=(attempt, seq))
+        if page is None:  # the log was folded meanwhile, which happens once
+            return snapshot_of(run_id=run_id)
+        for logged in page.events:
+            if not isinstance(logged.event, Done):
+                folded.apply(logged.event)
+                attempt, seq = logged.attempt, logged.seq
+        more = page.more
     snapshot = Snapshot(state=folded.state(), covers=f"{attempt}-{seq}")
     return LoggedEvent(run_id, attempt, seq, snapshot)
 

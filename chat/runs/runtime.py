@@ -127,18 +127,18 @@ class Runtime:
         self, run_id: UUID, subscription: Subscription, position: tuple[int, int]
     ) -> tuple[LoggedEvent, ...]:
         """What the log holds after ``position``, or a snapshot where that is gone from it."""
-        read = await unit_of_work(event_log.events_resume, run_id=run_id, position=position)
-        if read is None:
+        page = await unit_of_work(event_log.page_after, run_id=run_id, position=position)
+        if page is None:
             snapshot = await unit_of_work(resume.snapshot_of, run_id=run_id)
             if not snapshot.seq:
                 return ()  # the run was deleted
             subscription.fall_behind()
             return (snapshot,)
-        if len(read) == event_log.PAGE:
+        if page.more:
             subscription.fall_behind()
         else:
             subscription.wake()
-        return read
+        return page.events
 
 
 def _follows(position: tuple[int, int], live: tuple[LoggedEvent, ...]) -> bool:

@@ -84,3 +84,24 @@ def test_deleting_a_run_removes_its_events(run):
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM chat_runevent")
         assert cursor.fetchone() == (0,)
+
+
+def test_page_is_bounded_in_bytes_and_the_next_ones_bring_the_rest(run, monkeypatch):
+    monkeypatch.setattr(event_log, "PAGE_BYTES", 1_000)
+    sizes = [10, 2_000, 2_000, 10, 10, 3_000]
+    written = [text(run.id, seq, value="x" * size) for seq, size in enumerate(sizes, 1)]
+    event_log.events_store(logged=written, origin="")
+    position, more = event_log.START, True
+    pages = []
+    while more:
+        page = event_log.page_after(run_id=run.id, position=position)
+        assert page is not None
+        pages.append([item.seq for item in page.events])
+        position, more = (1, page.events[-1].seq), page.more
+    assert pages == [[1, 2], [3], [4, 5, 6]]
+
+
+def test_page_after_a_point_that_is_not_there_is_none(run):
+    event_log.events_store(logged=[text(run.id, 1)], origin="")
+    assert event_log.page_after(run_id=run.id, position=(1, 7)) is None
+    assert event_log.page_after(run_id=run.id, position=(1, 1)) == event_log.Page((), more=False)

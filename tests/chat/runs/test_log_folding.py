@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from django.conf import settings as django_settings
@@ -138,8 +137,7 @@ def test_logs_of_two_runs_are_not_mixed(user):
 @pytest.fixture
 def small_pages(monkeypatch):
     """Two events a page, and every word an event of its own."""
-    monkeypatch.setattr(event_log, "PAGE", 2)
-    monkeypatch.setattr(event_log, "events_resume", partial(event_log.events_resume, limit=2))
+    monkeypatch.setattr(event_log, "PAGE_EVENTS", 2)
     monkeypatch.setattr(django_settings, "NOTEWIRE_GATHER_MS", 0)
 
 
@@ -168,7 +166,7 @@ def test_snapshot_that_is_read_while_the_log_is_folded_has_nothing_twice(
     run = asyncio.run(carried(user, [says("one two three four", pieces=4)]))
     expected = resume.snapshot_of(run_id=run.id)
     age(run)
-    read = event_log.events_resume
+    read = event_log.page_after
     folded: list[int] = []
 
     def fold_after_first(*, run_id, position):
@@ -176,6 +174,6 @@ def test_snapshot_that_is_read_while_the_log_is_folded_has_nothing_twice(
         folded.append(event_log.logs_fold())
         return found
 
-    monkeypatch.setattr(event_log, "events_resume", fold_after_first)
+    monkeypatch.setattr(event_log, "page_after", fold_after_first)
     assert resume.snapshot_of(run_id=run.id) == expected
     assert folded[0] == 1
