@@ -17,8 +17,7 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from chat.models import Run, RunStatus
-from chat.runs import lifecycle
-from chat.runs.supervisor import STALLED_SECONDS
+from chat.runs import heartbeats, lifecycle
 
 State = Literal["active", "waiting", "stalled"]
 
@@ -57,7 +56,7 @@ class RunState:
 
     @property
     def is_carried(self) -> bool:
-        oldest = timezone.now() - timedelta(seconds=STALLED_SECONDS)
+        oldest = timezone.now() - timedelta(seconds=heartbeats.STALLED_SECONDS)
         return self.job_status == "doing" and self.heartbeat is not None and self.heartbeat > oldest
 
 
