@@ -131,6 +131,28 @@ ALPHABETS = {
     "simple": CJK + r"\u0590-\u05ff\u0e00-\u0e7f",
 }
 
+LEXIZE = r"""
+-- What terms of a query mean in languages: folded, the exact words, and in each language the stems
+-- and the parts of an identifier. A function, as planning this takes longer than running it.
+CREATE FUNCTION notes_search_lexize(terms text[], phrases boolean[], languages text[])
+RETURNS TABLE (place bigint, folded text, exact text, language text, stems text, parts text)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT term.place, f.folded, plainto_tsquery('simple', b.bare)::text, l.language,
+    CASE WHEN term.phrase THEN phraseto_tsquery(l.language::regconfig, b.bare)
+      ELSE plainto_tsquery(l.language::regconfig, b.bare) END::text,
+    CASE WHEN NOT term.phrase THEN
+      plainto_tsquery(l.language::regconfig, notes_search_parts(b.bare)) END::text
+  FROM unnest(terms, phrases) WITH ORDINALITY AS term (typed, phrase, place)
+  CROSS JOIN LATERAL (SELECT notes_search_fold(term.typed) AS folded OFFSET 0) AS f
+  CROSS JOIN LATERAL (SELECT regexp_replace(f.folded, '[@C@]+', ' ', 'g') AS bare OFFSET 0) AS b
+  CROSS JOIN unnest(languages) AS l (language)
+  ORDER BY term.place;
+END $$;
+"""
+
 LANGUAGE = r"""
 -- The configuration for a text, by its alphabet or its commonest words; English where none tells.
 CREATE FUNCTION notes_search_guess(folded text) RETURNS text
@@ -273,6 +295,7 @@ DROP FUNCTION notes_search_follow();
 DROP FUNCTION notes_search_go_on(uuid, integer);
 DROP FUNCTION notes_search_write(notes_note, integer, integer);
 DROP FUNCTION notes_search_guess(text);
+DROP FUNCTION notes_search_lexize(text[], boolean[], text[]);
 DROP FUNCTION notes_search_vector(regconfig, text);
 DROP FUNCTION notes_search_pairs(text);
 DROP FUNCTION notes_search_parts(text);
@@ -288,7 +311,7 @@ def install(apps, schema_editor):
         for word in text.split()
     )
     users = apps.get_model(settings.AUTH_USER_MODEL)._meta.db_table
-    sql = FUNCTIONS + LANGUAGE + ENTRIES + STORAGE
+    sql = FUNCTIONS + LEXIZE + LANGUAGE + ENTRIES + STORAGE
     for name, value in {
         "@M@": MARKS,
         "@C@": CJK,

@@ -17,27 +17,13 @@ from dataclasses import dataclass, field, replace
 
 from django.db import connection
 
-from notes.search.folding import CJK_CLASS, cjk_runs
+from notes.search.folding import cjk_runs
 from notes.search.grammar import Query, Term
 
 #: Shorter beginnings of words would match too much.
 MIN_PREFIX = 3
 
 _LEXEME = re.compile(r"'((?:[^']|'')*)'")
-
-_LEXIZE = """
-SELECT term.place, folded, exact, language.name,
-       CASE WHEN term.phrase THEN phraseto_tsquery(language.name::regconfig, bare)
-            ELSE plainto_tsquery(language.name::regconfig, bare) END::text,
-       CASE WHEN NOT term.phrase
-            THEN plainto_tsquery(language.name::regconfig, notes_search_parts(bare))::text END
-FROM unnest(%s::text[], %s::boolean[]) WITH ORDINALITY AS term (text, phrase, place)
-CROSS JOIN LATERAL (SELECT notes_search_fold(term.text) AS folded) AS f
-CROSS JOIN LATERAL (SELECT regexp_replace(folded, %s, ' ', 'g') AS bare) AS b
-CROSS JOIN LATERAL (SELECT plainto_tsquery('simple', bare)::text AS exact) AS e
-CROSS JOIN unnest(%s::text[]) AS language (name)
-ORDER BY term.place
-"""
 
 
 @dataclass(slots=True)
@@ -178,11 +164,10 @@ def _lexized(query: Query, languages: list[str]) -> list[list[_Lexized]]:
         return []
     with connection.cursor() as cursor:
         cursor.execute(
-            _LEXIZE,
+            "SELECT * FROM notes_search_lexize(%s, %s, %s)",
             [
                 [lexized.term.text for lexized in flat],
                 [lexized.term.phrase for lexized in flat],
-                f"[{CJK_CLASS}]+",
                 languages,
             ],
         )

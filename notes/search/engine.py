@@ -51,7 +51,7 @@ SELECT word FROM unnest(%s::text[]) AS word WHERE EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """What is known of the owner's notes before looking."""
+    """What is known of the owner's notes before looking; ``notes`` is counted to more than few."""
 
     user: AbstractBaseUser
     notes: int
@@ -156,8 +156,7 @@ def _by_words(
         plan=plan,
         long_notes=owner.has_long_notes,
     )
-    windowed = plan == "window" and owner.notes > statements.WINDOW
-    found = _found(statement, windowed=windowed)
+    found = _found(statement, windowed=plan == "window" and _overflows(owner))
     finder = Finder(lexemes=compiled.lexemes, prefixes=compiled.prefixes, literals=compiled.runs)
     return _shown(owner, found, finder, compiled, languages)
 
@@ -165,7 +164,7 @@ def _by_words(
 def _by_text(owner: _Owner, request: _Request) -> SearchPage:
     literal = request.query.literal or request.query.text
     statement = statements.substring_statement(owner.user, literal, request.filters, request.page)
-    found = _found(statement, windowed=owner.notes > statements.WINDOW)
+    found = _found(statement, windowed=_overflows(owner))
     return _shown(owner, found, Finder(literals=[literal]), None, ())
 
 
@@ -177,6 +176,13 @@ def _plan(owner: _Owner, compiled: Compiled) -> Plan:
         ((explained,),) = _rows(statements.estimate_statement(owner.user, compiled))
         matches = int(explained[0]["Plan"]["Plan Rows"])
     return statements.plan_of(notes=owner.notes, matches=matches)
+
+
+def _overflows(owner: _Owner) -> bool:
+    if owner.notes <= min(statements.FEW_NOTES, statements.WINDOW):
+        return False
+    ((more,),) = _rows(statements.overflow_statement(owner.user))
+    return bool(more)
 
 
 def _owner(user: AbstractBaseUser) -> _Owner:

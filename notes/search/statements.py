@@ -51,8 +51,8 @@ def plan_of(*, notes: int, matches: int) -> Plan:
 
 
 def owner_statement(owner: AbstractBaseUser) -> Sql:
-    """How many entries the owner has (up to more than the window), whether some notes have more
-    than one, and the languages of them."""
+    """How many entries the owner has (up to more than few), whether some notes have more than one,
+    and the languages of them."""
     return Sql(
         """
 WITH RECURSIVE spoken AS (
@@ -66,7 +66,15 @@ SELECT (SELECT count(*) FROM (SELECT FROM notes_notesearchentry WHERE owner_id =
   EXISTS (SELECT FROM notes_notesearchentry WHERE owner_id = %s AND NOT whole),
   ARRAY(SELECT language FROM spoken WHERE language IS NOT NULL)
 """,
-        (owner.pk, owner.pk, owner.pk, WINDOW + 1, owner.pk),
+        (owner.pk, owner.pk, owner.pk, FEW_NOTES + 1, owner.pk),
+    )
+
+
+def overflow_statement(owner: AbstractBaseUser) -> Sql:
+    """Whether the owner has more entries than the window."""
+    return Sql(
+        "SELECT EXISTS (SELECT FROM notes_notesearchentry WHERE owner_id = %s OFFSET %s)",
+        (owner.pk, WINDOW),
     )
 
 
