@@ -17,8 +17,9 @@ from notes.search.values import Marks
 #: Characters that an excerpt shows before its first mark, and in all.
 BEFORE = 60
 LENGTH = 240
-#: A text is read in pieces, no further than to one with something in it.
-PIECE = 4000
+#: A text is read in pieces, each longer than the last, no further than to one with something in it.
+FIRST_PIECE = 4000
+GROWTH = 4
 OVERLAP = 200
 #: Terms and places beyond these are found, but not marked.
 MARKED_TERMS = 64
@@ -40,6 +41,10 @@ class Place:
     end: int
     term: str
     words: tuple[tuple[int, str], ...] = ()
+
+    def moved(self, by: int) -> Place:
+        words = tuple((end + by, word) for end, word in self.words)
+        return Place(self.start + by, self.end + by, self.term, words)
 
 
 class Finder:
@@ -91,15 +96,15 @@ class Finder:
     def places(self, text: str) -> list[Place]:
         """Where something begins that may be marked, as far as one needs to read for an excerpt."""
         found: list[Place] = []
-        for begin in range(0, len(text), PIECE):
-            piece = Folded(text[begin : begin + PIECE + OVERLAP])
-            for place in self._places(piece):
-                if place.start < PIECE and len(found) < MAX_PLACES:
-                    found.append(
-                        Place(place.start + begin, place.end + begin, place.term, place.words)
-                    )
-            if len(found) >= MAX_PLACES or any(not place.words for place in found):
+        begin, length = 0, FIRST_PIECE
+        while begin < len(text) and all(place.words for place in found):
+            for place in self._places(Folded(text[begin : begin + length + OVERLAP])):
+                if place.start >= length or len(found) == MAX_PLACES:
+                    break
+                found.append(place.moved(begin))
+            if len(found) == MAX_PLACES:
                 break
+            begin, length = begin + length, length * GROWTH
         return found
 
     def marks(self, text: str) -> Marks:
@@ -149,8 +154,9 @@ def excerpt_of(text: str, finder: Finder, places: Iterable[Place]) -> Excerpt:
     start = _cut_before(text, max(0, first - BEFORE), first)
     end = _cut_after(text, start + LENGTH)
     shown = " ".join(text[start:end].split())
-    shown = f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
-    return Excerpt(shown, finder.marks(shown))
+    before, after = "… " if start else "", " …" if end < len(text) else ""
+    marks = tuple((first + len(before), last + len(before)) for first, last in finder.marks(shown))
+    return Excerpt(f"{before}{shown}{after}", marks)
 
 
 def _best_start(places: list[Place]) -> int:

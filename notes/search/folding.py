@@ -108,9 +108,12 @@ class Folded:
     @cached_property
     def _edges(self) -> tuple[list[int], list[int]]:
         """Where each cluster begins when it is folded, and where in the text."""
+        if not self._has_marks:
+            folded = accumulate(len(_CASED[letter]) for letter in map(ord, self.text))
+            return [0, *folded], list(range(len(self.text) + 1))
         clusters = _CLUSTER.findall(self.text)
-        folded = (len(fold(cluster)) for cluster in clusters)
-        return [0, *accumulate(folded)], [0, *accumulate(map(len, clusters))]
+        folded = accumulate(len(fold(cluster)) for cluster in clusters)
+        return [0, *folded], [0, *accumulate(map(len, clusters))]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The characters of ``text`` that this range comes from, none of them in part."""

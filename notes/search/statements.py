@@ -32,7 +32,7 @@ FACETS = 10
 INDEXED = 100_000
 
 #: Weights of D (words without positions), C (tags), B (content), A (title).
-WEIGHTS = "{0.05, 0.3, 0.4, 1.0}"
+WEIGHTS = "{0.05, 0.5, 0.8, 1.0}"
 #: Divide by 1 + the logarithm of the number of words.
 NORMALISATION = 1
 

@@ -58,3 +58,10 @@ class Corpus:
         title = [*self.random.sample(topic, 2), *self.random.choices(said, k=2)]
         self.random.shuffle(title)
         return MadeNote(" ".join(title).capitalize(), " ".join(said))
+
+    def text(self, length: int) -> str:
+        """So many characters of notes, one after the other."""
+        text = ""
+        while len(text) < length:
+            text += f"{self.note().content}\n"
+        return text[:length]

@@ -124,6 +124,23 @@ def measure_searches(
     )
 
 
+def measure_excerpts(corpus: Corpus) -> None:
+    """CPU of Python for the excerpts of a page, for notes of any size: the word is at their end."""
+    from notes.search.excerpts import Finder, excerpt_of
+
+    word = corpus.words[5000]
+    for name, length in (("ordinary notes", 800), ("long notes", 100_000)):
+        texts = [f"{corpus.text(length)} {word}" for _ in range(20)]
+        figures = []
+        for _ in range(20):
+            finder = Finder(lexemes=[word])
+            before = time.thread_time()
+            for text in texts:
+                excerpt_of(text, finder, finder.places(text))
+            figures.append((time.thread_time() - before) * 1000)
+        print(f"20 excerpts of {name:16} {spread(figures)} ms")
+
+
 def measure_saves(owner: Any, corpus: Corpus) -> None:
     """CPU of PostgreSQL per note, with the search entries and without."""
     from django.db import connection, transaction
@@ -179,6 +196,7 @@ def run(number: int, times: int) -> None:
     sqlite.add((place, *note, owner) for place, (owner, note) in enumerate(notes))
     print(f"the same in FTS5 in {time.perf_counter() - started:.0f} s")
     measure_searches(users[0], users[1], corpus, sqlite, times)
+    measure_excerpts(corpus)
     measure_saves(users[1], corpus)
 
 

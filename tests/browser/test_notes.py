@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.notes.writing import note_create, note_update
 
@@ -17,6 +17,29 @@ def test_search_finds_as_one_types_and_the_last_query_wins(page, user):
     expect(page).to_have_url(re.compile(r"/notes/\?q=trains$"))
     page.get_by_role("searchbox").fill("")
     expect(page.locator(".entry")).to_have_count(2)
+
+
+def test_search_has_one_request_in_flight_and_asks_for_the_last_query_next(page, user):
+    note_create(owner=user, title="Holiday", content="trains to the sea")
+    page.goto("/notes/")
+    asked: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route("**/notes/?q=*", hold_first)
+    with page.expect_request(lambda request: "q=t&typing=1" in request.url):
+        page.get_by_role("searchbox").press_sequentially("t")
+    page.get_by_role("searchbox").press_sequentially("rai", delay=300)
+    asked[0].continue_()
+    expect(page.locator(".entry mark")).to_have_text("trains")
+    expect(page).to_have_url(re.compile(r"/notes/\?q=trai$"))
+    assert [route.request.url.rpartition("/")[2] for route in asked] == [
+        "?q=t&typing=1",
+        "?q=trai&typing=1",
+    ]
 
 
 def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):

@@ -61,6 +61,14 @@ def test_search_works_without_script_and_answers_htmx_with_the_list_alone(browse
     assert "No note has these words." in page_of(browser.get("/notes/?q=zebra"))
 
 
+def test_search_while_typing_finds_beginnings_and_keeps_that_out_of_the_address(browser, note):
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/notes/"}
+    response = browser.get("/notes/?q=mil&typing=1", headers=headers)
+    assert "<mark>milk</mark>" in page_of(response)
+    assert "found by prefix" in page_of(response)
+    assert response["HX-Replace-Url"] == "/notes/?q=mil"
+
+
 def test_search_escapes_what_it_marks(browser, user):
     note_create(
         owner=user,

@@ -165,11 +165,11 @@ def test_phrase_is_found_through_a_cut_and_behind_many_words(
 
 
 def test_last_line_of_the_longest_note_is_found_once_it_is_filled(alice: User) -> None:
-    line = "Some words of an ordinary note, one after the other.\n"
+    line = "Extraordinary circumstances notwithstanding, considerations predominated ordinarily.\n"
     note = note_create(
         owner=alice, title="5 MB", content=filled(line, MAX_CONTENT_BYTES - 14) + "\nlast needle.\n"
     )
-    assert found(alice, "ordinary") == ["5 MB"]
+    assert found(alice, "extraordinary") == ["5 MB"]
     assert ProcrastinateJob.objects.filter(task_name=FILL_TASK).exists()
     assert fill_step()
     fill()
