@@ -50,10 +50,13 @@ def revision_list(*, owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedR
     return _revisions(owner, note_id)
 
 
-def revision_get(*, owner: AbstractBaseUser, note_id: UUID, version: int) -> WholeRevision:
+def revision_get(
+    *, owner: AbstractBaseUser, note_id: UUID, version: int, binned_too: bool = False
+) -> WholeRevision:
     """One revision with ``text``, its content; read in one statement, as contents move on."""
-    note_version(owner=owner, note_id=note_id)
-    revision = _with_text(_revisions(owner, note_id)).filter(version=version).first()
+    note_version(owner=owner, note_id=note_id, binned_too=binned_too)
+    found = _revisions(owner, note_id, binned_too=binned_too).filter(version=version)
+    revision = _with_text(found).first()
     if revision is None:
         raise RevisionNotFound
     return revision
@@ -76,10 +79,12 @@ def revision_compare(
     )
 
 
-def _revisions(owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:
-    revisions = NoteRevision.objects.filter(
-        note_id=note_id, note__owner_id=owner.pk, note__deleted__isnull=True
-    )
+def _revisions(
+    owner: AbstractBaseUser, note_id: UUID, *, binned_too: bool = False
+) -> QuerySet[ListedRevision]:
+    revisions = NoteRevision.objects.filter(note_id=note_id, note__owner_id=owner.pk)
+    if not binned_too:
+        revisions = revisions.filter(note__deleted__isnull=True)
     shown = revisions.defer("content").annotate(
         conversation_id=F("run__conversation_id"),
         conversation_title=F("run__conversation__title"),

@@ -85,6 +85,10 @@ class Note(models.Model):
         return str(self.id)
 
 
+#: The version of a note before it was made: what an undone creation goes back to.
+NEVER = 0
+
+
 class Change(models.TextChoices):
     """What made a revision; ``before`` is the state that the first recorded change found."""
 

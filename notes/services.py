@@ -31,8 +31,8 @@ from notes.exceptions import (
     NoteVersionConflict,
 )
 from notes.folders import ROOT, folder_normalised
-from notes.history import revision_get
-from notes.models import Change, Note, NoteQuerySet, OctetLength
+from notes.history import WholeRevision, revision_get
+from notes.models import NEVER, Change, Note, NoteQuerySet, OctetLength
 from notes.recording import change_recorded, creations_recorded, state_kept
 from notes.rules import (
     MAX_CONTENT_BYTES,
@@ -191,18 +191,9 @@ def revision_restore(
     with _saving():
         row = _locked(owner, note_id, expected_version)
         revision = revision_get(owner=owner, note_id=note_id, version=version)
-        shown, folded = tags_normalised(revision.tags)
-        changes = {
-            "title": revision.title,
-            "content": Value(revision.text, output_field=TextField()),
-            "folder": revision.folder,
-            "tags": shown,
-            "tags_folded": folded,
-            "language": revision.language,
-        }
         _write(
             row,
-            changes,
+            _state_of(revision),
             note_id=note_id,
             author=author,
             change=Change.RESTORED,
@@ -237,6 +228,33 @@ def note_restore(
         row = _locked(owner, note_id, expected_version, binned_too=True)
         _write(row, {"deleted": None}, note_id=note_id, author=author, change=Change.UNDELETED)
         return note_get(owner=owner, note_id=note_id)
+
+
+def note_put_back(*, owner: AbstractBaseUser, author: Author, note_id: UUID, version: int) -> None:
+    """Make the note what it was at ``version``, in the bin or out of it; at 0 it was not there.
+
+    Other than a restored revision this is recorded even where nothing differs, so that the
+    revisions tell which changes were taken back.
+    """
+    with _saving():
+        row = _locked(owner, note_id, None, binned_too=True)
+        in_bin = row.filter(deleted__isnull=False).exists()
+        changes, change = {}, Change.DELETED
+        if version != NEVER:
+            revision = revision_get(owner=owner, note_id=note_id, version=version, binned_too=True)
+            changes = _state_of(revision)
+            if revision.change != Change.DELETED:
+                change = Change.UNDELETED if in_bin else Change.RESTORED
+        changes["deleted"] = timezone.now() if change == Change.DELETED else None
+        _write(
+            row,
+            changes,
+            note_id=note_id,
+            author=author,
+            change=change,
+            restored_version=version,
+            even_if_same=True,
+        )
 
 
 def bin_purge(*, before: datetime) -> int:
@@ -286,12 +304,13 @@ def _write(
     author: Author,
     change: Change,
     restored_version: int | None = None,
+    even_if_same: bool = False,
 ) -> None:
     """Change and record the locked row, unless it is like that already."""
     content = changes.pop("content", None)
     if content is not None and row.filter(content=content).exists():
         content = None
-    if content is None and row.filter(**changes).exists():
+    if content is None and not even_if_same and row.filter(**changes).exists():
         return
     into = state_kept(
         note_id=note_id, author=author, change=change, content_changes=content is not None
@@ -310,6 +329,18 @@ def _write(
         into=into,
         restored_version=restored_version,
     )
+
+
+def _state_of(revision: WholeRevision) -> dict[str, Any]:
+    shown, folded = tags_normalised(revision.tags)
+    return {
+        "title": revision.title,
+        "content": Value(revision.text, output_field=TextField()),
+        "folder": revision.folder,
+        "tags": shown,
+        "tags_folded": folded,
+        "language": revision.language,
+    }
 
 
 def _content_joined(content: str, mode: UpdateMode) -> Combinable:

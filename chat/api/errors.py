@@ -9,6 +9,8 @@ from typing import Any
 from chat.events import ErrorOccurred
 from chat.exceptions import ConversationBusyError, MessageTooLargeError
 from chat.models import Conversation, Run
+from notes.api.errors import api_error
+from notes.exceptions import NoteError
 from web.errors import ApiError, not_found
 
 #: The status of a JSON answer whose run ended in an error; any other code is a provider's failure.
@@ -22,6 +24,8 @@ def translated() -> Iterator[None]:
         yield
     except (Conversation.DoesNotExist, Run.DoesNotExist):
         raise not_found() from None
+    except NoteError as error:
+        raise api_error(error) from None
     except ConversationBusyError as error:
         raise ApiError(error.code, str(error), 409, extra={"run": str(error.run_id)}) from None
     except MessageTooLargeError as error:

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from chat.api import approvals, completions, conversations, events, runs
+from chat.api import approvals, completions, conversations, events, runs, undo
 from chat.api.models import ModelsView
 from chat.api.tools import ToolsView
 
@@ -39,6 +39,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<uuid:run_id>/retry/", runs.RunRetryView.as_view(), name="run-retry"),
     path("runs/<uuid:run_id>/events/", events.RunEventsView.as_view(), name="run-events"),
     path("runs/<uuid:run_id>/stop/", runs.RunStopView.as_view(), name="run-stop"),
+    path("runs/<uuid:run_id>/undo/", undo.RunUndoView.as_view(), name="run-undo"),
+    path(
+        "tool-calls/<uuid:tool_call_id>/undo/",
+        undo.ToolCallUndoView.as_view(),
+        name="tool-call-undo",
+    ),
     path("tool-rules/", approvals.ToolRuleListView.as_view(), name="tool-rules"),
     path("tool-rules/<uuid:rule_id>/", approvals.ToolRuleView.as_view(), name="tool-rule"),
     path("tools/", ToolsView.as_view(), name="tools"),
