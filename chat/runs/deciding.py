@@ -24,7 +24,6 @@ from chat.models import (
     Approval,
     ApprovalDecision,
     ApprovalScope,
-    Conversation,
     Run,
     RunStatus,
 )
@@ -93,8 +92,6 @@ def approval_decide(
     else:
         edited = None
     with transaction.atomic():
-        # In this order everywhere: a new message locks the conversation, then the awaiting run.
-        Conversation.objects.select_for_update(no_key=True).get(id=approval.run.conversation_id)
         run = Run.objects.select_for_update(no_key=True).get(id=approval.run_id)
         approval = approvals.approval_get(owner=owner, approval_id=approval_id)
         if approval.decision or run.status != RunStatus.AWAITING_APPROVAL:

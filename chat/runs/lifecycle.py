@@ -95,10 +95,11 @@ def run_start(
                 object_id=conversation.id,
             )
         else:
+            # First the run, then its conversation: executors lock them in this order too.
+            _awaiting_close(owner=owner, conversation_id=conversation_id)
             conversation = Conversation.objects.select_for_update().get(
                 id=conversation_id, owner=owner
             )
-            _awaiting_close(conversation)
         message = Message.objects.create(
             conversation=conversation,
             parent_id=conversation.leaf_id,
@@ -114,14 +115,13 @@ def run_start(
     return run
 
 
-def _awaiting_close(conversation: Conversation) -> None:
+def _awaiting_close(*, owner: User, conversation_id: UUID) -> None:
     """A new message says enough: what waits for an approval in this conversation is stopped."""
     awaiting = Run.objects.select_for_update(no_key=True).filter(
-        conversation=conversation, status=RunStatus.AWAITING_APPROVAL
+        owner=owner, conversation_id=conversation_id, status=RunStatus.AWAITING_APPROVAL
     )
     for run in awaiting:
         run_close(run_id=run.id, reason="stopped")
-        conversation.refresh_from_db(fields=["leaf"])
 
 
 def run_continue(*, owner: User, run_id: UUID, model: str = "") -> Run:

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from accounts.models import User
-from chat.models import ACTIVE_STATUSES, Conversation
+from chat.models import ACTIVE_STATUSES, Conversation, Run
 from chat.runs import event_log
 from chat.runs.lifecycle import run_stop
 from web import feed
@@ -64,9 +64,13 @@ def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
     A run that goes on is told to stop; what it still writes finds no row.
     """
     with transaction.atomic():
+        # First the runs, then their conversation: executors lock them in this order too.
+        active = Run.objects.filter(owner=owner, status__in=ACTIVE_STATUSES)
+        for run in active.filter(conversation_id=conversation_id):
+            run_stop(owner=owner, run_id=run.id)
         rows = Conversation.objects.select_for_update()
         conversation = rows.get(owner=owner, id=conversation_id)
-        for run in conversation.runs.filter(status__in=ACTIVE_STATUSES):
+        for run in active.filter(conversation_id=conversation_id):
             run_stop(owner=owner, run_id=run.id)
         _jobs_delete(list(conversation.runs.values_list("job_id", flat=True)))
         conversation.delete()

@@ -17,7 +17,7 @@ JSON = {"Accept": "application/json"}
 
 def page_of(response) -> str:
     assert response.status_code == 200, response.status_code
-    return response.content.decode()
+    return str(response.content.decode())
 
 
 def conversation(run) -> str:

@@ -2,6 +2,7 @@
 
 import unicodedata
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -14,7 +15,7 @@ from chat.wire.cards import approval_shown, visible
 
 
 def approval(**changes) -> FoldedApproval:
-    values = {
+    values: dict[str, Any] = {
         "id": UUID(int=6),
         "arguments": {"title": "A"},
         "preview": {"text": "Make it.", "diff": "@@ -1 +1 @@\n-a\n+b\n c"},
