@@ -95,14 +95,15 @@ def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
     account = _Account.current()
     account.check_reach(data.parent)
     account.check_reach(programs() / "postgres")
+    users = data.with_name(f"{data.name}.users").open("a")  # open until the process ends
+    # Before the start: a process that is ended in the middle of it leaves nothing running.
+    atexit.register(_leave, data, account, users, os.getpid())
     with _lock(data):
         if not (data / "PG_VERSION").exists():
             _initialise(data, account, durable=durable)
         _check_version(data)
         sockets = _start(data, account, durable=durable)
-        users = data.with_name(f"{data.name}.users").open("a")  # open until the process ends
         fcntl.flock(users, fcntl.LOCK_SH)
-    atexit.register(_leave, data, account, users, os.getpid())
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": SUPERUSER,

@@ -9,13 +9,21 @@ import fcntl
 from hashlib import sha256
 from pathlib import Path
 
+import psycopg
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from procrastinate.contrib.django.utils import connector_params
 
+CONNECT_SECONDS = 10
 MIGRATION_LOCK = 0x6E77_0002
+
+
+def database_reach() -> None:
+    """One plain connection: its error says at once what a pool only says with its time-out."""
+    psycopg.connect(**connector_params(), connect_timeout=CONNECT_SECONDS).close()
 
 
 def schema_is_current() -> bool:

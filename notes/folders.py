@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 
 from notes.exceptions import NoteInvalid
-from notes.rules import name_checked
+from notes.rules import is_visible, name_checked
 
 ROOT = "/"
 MAX_LENGTH = 1000
@@ -27,6 +27,8 @@ def folder_normalised(folder: str, *, field: str = "folder") -> str:
     for name in names:
         if name in {".", ".."}:
             raise NoteInvalid("A folder cannot be called . or .. here.", field=field)
+        if not is_visible(name):
+            raise NoteInvalid("A folder's name needs something to see.", field=field)
         if "\\" in name:
             raise NoteInvalid("Write / between folders, not a backslash.", field=field)
     if len(names) > MAX_SEGMENTS:

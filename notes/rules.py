@@ -52,6 +52,11 @@ LANGUAGES: tuple[str, ...] = get_args(Language)
 _UNNAMEABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
+def is_visible(name: str) -> bool:
+    """Whether there is anything to see of a name: neither only spaces nor only format marks."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in name)
+
+
 def text_checked(text: str, *, field: str) -> str:
     """``text`` as it is, unless PostgreSQL could not store it."""
     if "\x00" in text:

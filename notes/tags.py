@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from notes.exceptions import NoteInvalid
-from notes.rules import name_checked
+from notes.rules import is_visible, name_checked
 
 MAX_TAGS = 64
 MAX_LENGTH = 100
@@ -46,5 +46,5 @@ def _tag_normalised(tag: str, *, field: str) -> str:
     if len(tag) <= 2 * MAX_LENGTH:
         shown = unicodedata.normalize("NFC", name_checked(tag, field=field)).strip()
         if len(shown) <= MAX_LENGTH:
-            return shown
+            return shown if is_visible(shown) else ""
     raise NoteInvalid(f"At most {MAX_LENGTH} characters for a tag.", field=field)

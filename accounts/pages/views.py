@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import login, views
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views import View
@@ -32,11 +32,11 @@ class LogOutView(views.LogoutView):
 
 @method_decorator([never_cache, sensitive_post_parameters("password1", "password2")], "dispatch")
 class SetupView(View):
-    """The first account. A wrong, used or late link is a page that does not exist."""
+    """The first account. A wrong, used or late link is a page that says so, and no more."""
 
     def dispatch(self, request: HttpRequest, *args: Any, token: str) -> Any:
         if not first_account.is_open(token):
-            raise Http404
+            return _closed(request)
         return super().dispatch(request, *args)
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -50,6 +50,13 @@ class SetupView(View):
             username=form.cleaned_data["username"], password=form.cleaned_data["password1"]
         )
         if user is None:
-            raise Http404
+            return _closed(request)
         login(request, user)
         return redirect("/")
+
+
+def _closed(request: HttpRequest) -> HttpResponse:
+    said = "This link was used already, or it is not right. If you have an account, log in."
+    return render(
+        request, "web/error.html", {"title": "This link is closed", "message": said}, status=404
+    )

@@ -199,6 +199,7 @@ def test_database_that_is_away_is_said_in_one_line(serve):
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "The database cannot be reached" in said
+    assert "refused" in said and "DATABASE_URL" in said
     assert "Traceback" not in said
 
 

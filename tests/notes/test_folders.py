@@ -37,7 +37,19 @@ def test_folder_has_one_stored_form(written: str, stored: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["/a/../b", "..", "./a", "a/ . /b", "a\\b", "a\nb", "a\x7f", "a\u2028b", "\ud800", "a\x85"],
+    [
+        "/a/../b",
+        "..",
+        "./a",
+        "a/ . /b",
+        "a\\b",
+        "a\nb",
+        "a\x7f",
+        "a\u2028b",
+        "\ud800",
+        "a\x85",
+        "/\u202e\u200b/a",
+    ],
 )
 def test_folder_is_refused_with_its_field(written: str) -> None:
     with pytest.raises(NoteInvalid) as caught:

@@ -13,6 +13,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
+import psycopg
 import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -52,10 +53,14 @@ class Command(BaseCommand):
 
     def _prepare(self) -> None:
         try:
+            preparation.database_reach()
             if preparation.schema_migrate():
                 self.stdout.write("The database is up to date.")
-        except OperationalError as error:
-            raise CommandError(f"The database cannot be reached: {error}") from error
+        except (OperationalError, psycopg.OperationalError) as error:
+            said = str(error).strip().splitlines()[0] if str(error).strip() else "no answer"
+            raise CommandError(
+                f"The database cannot be reached: {said}\nIs DATABASE_URL right?"
+            ) from error
         if preparation.static_collect():
             self.stdout.write("The static files are in place.")
 
