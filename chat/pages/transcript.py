@@ -58,6 +58,7 @@ class Listed:
     id: UUID
     title: str
     active: bool
+    awaiting: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def conversation_days(*, owner: User) -> list[Day]:
 
 
 def _listed(row: Conversation) -> Listed:
-    return Listed(row.id, row.title, bool(getattr(row, "active_runs", ())))
+    active = getattr(row, "active_runs", ())
+    awaiting = any(run.status == RunStatus.AWAITING_APPROVAL for run in active)
+    return Listed(row.id, row.title, bool(active), awaiting)
 
 
 def _day_name(day: date, today: date) -> str:

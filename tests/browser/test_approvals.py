@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 
 from chat.models import Approval
 from notes.models import Note
+from tests.browser.test_access import assert_accessible
 from tests.browser.test_chat import STORY, finished, send
 
 
@@ -71,3 +72,27 @@ def test_new_message_takes_the_place_of_a_decision(page, user):
     expect(page.locator(".run")).to_have_count(2)
     assert Approval.objects.get().decision == "expired"
     assert Note.objects.count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_cards_have_no_fault_that_axe_knows(open_context, client_of, user, scheme, width):
+    size = {"width": width, "height": 900}
+    page = open_context(client_of(user), color_scheme=scheme, viewport=size).new_page()
+    page.goto("/")
+    send(page, STORY)
+    asked(page)
+    page.locator(".approval summary").click()
+    assert_accessible(page)
+    # The demo only makes notes: a diff that takes away, too. The inbox is read from rows.
+    preview = Approval.objects.get().preview
+    Approval.objects.update(preview=preview | {"diff": "@@ -1 +1 @@\n-milk\n+oat milk\n bread"})
+    page.goto("/approvals/")
+    expect(page.locator(".approval .diff .removed")).to_have_text("-milk")
+    assert_accessible(page)
+    expect(page.locator(".approval.calm")).to_be_visible()
+    page.get_by_role("button", name="Deny").click()
+    expect(page.locator(".approval .word")).to_be_visible()
+    assert_accessible(page)
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert wide == 0
