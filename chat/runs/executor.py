@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from procrastinate.job_context import AbortReason
 
 from chat import events
@@ -40,19 +41,27 @@ logger = logging.getLogger(__name__)
 RUN_SECONDS = 15 * 60.0
 CHECKPOINT_SECONDS = 2.0
 
+#: A run that meets the same trouble with the database again and again ends in an error.
+MOST_ATTEMPTS = 10
+
 AbortReasonGetter = Callable[[], AbortReason | None]
 
 
 async def execute(*, run_id: UUID, runtime: Runtime, abort_reason: AbortReasonGetter) -> None:
-    """Carry a run to its end. Raises ``HandBack`` where the process goes down before that."""
-    begun = await unit_of_work(lifecycle.run_begin, run_id=run_id)
-    if begun is None:
-        return
-    executor = _Executor(begun, runtime)
+    """Carry a run to its end. Raises ``HandBack`` where the process or the database goes before.
+
+    What was not stored by then is done anew by the next attempt.
+    """
     try:
-        await executor.run(abort_reason)
+        begun = await unit_of_work(lifecycle.run_begin, run_id=run_id)
+        if begun is None:
+            return
+        await _Executor(begun, runtime).run(abort_reason)
     except FencedOut:
-        logger.warning("Run %s attempt %s was taken over", run_id, begun.attempt)
+        logger.warning("Run %s was taken over", run_id)
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("Run %s is handed back, as the database is away: %s", run_id, error)
+        raise HandBack from error
 
 
 class _Executor:
@@ -89,7 +98,10 @@ class _Executor:
             if isinstance(error, FencedOut):
                 raise
             self.error = _told(error)
-        except Exception:
+        except Exception as error:
+            is_away = isinstance(error, OperationalError | InterfaceError)
+            if is_away and self.begun.attempt < MOST_ATTEMPTS:
+                raise
             logger.exception("Run %s failed", self.begun.run_id)
             self.error = INTERNAL
         if reason is not None:

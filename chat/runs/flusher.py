@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import DatabaseError, InterfaceError
 
 from chat.events import LoggedEvent
 from chat.runs import event_log
@@ -99,7 +99,7 @@ class Flusher:
             try:
                 await unit_of_work(event_log.events_store, logged=logged, origin=self._origin)
                 stored = True
-            except DatabaseError:
+            except (DatabaseError, InterfaceError):
                 logger.exception("The event log could not be written; trying again")
                 await asyncio.sleep(RETRY_SECONDS)
                 stored = self._closing

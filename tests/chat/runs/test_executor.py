@@ -1,12 +1,14 @@
 import asyncio
 
 import pytest
+from django.db import OperationalError
 from procrastinate.job_context import AbortReason
 
 from chat import events
 from chat.exceptions import HandBack, NoProviderError, ProviderError
 from chat.loop.folding import fold
 from chat.models import Conversation, Message, Run, ToolCall
+from chat.runs import executor as executor_module
 from chat.runs import lifecycle
 from chat.testing import ScriptedProvider, calls, fails, says
 from chat.types import Fault, TextDelta, ToolMessage
@@ -278,3 +280,43 @@ async def test_executor_survives_the_deletion_of_its_conversation(stage, start):
         await carrying
 
     assert await rows(Run) == []
+
+
+@pytest.mark.parametrize("moment", ["run_begin", "run_name", "run_close"])
+async def test_executor_hands_back_when_the_database_goes_away(stage, start, monkeypatch, moment):
+    run = await start()
+    service = getattr(lifecycle, moment)
+    failures = [OperationalError("the database system is shutting down")]
+
+    def away(**arguments):
+        if failures:
+            raise failures.pop()
+        return service(**arguments)
+
+    monkeypatch.setattr(lifecycle, moment, away)
+    async with stage(ScriptedProvider(says("Good morning"))) as runtime:
+        with pytest.raises(HandBack):
+            await runtime.carry(run)
+        await runtime.carry(run)
+        log = await runtime.log(run)
+
+    assert names(log).count("done") == 1
+    assert (await reloaded(run)).stop_reason == "end_turn"
+
+
+async def test_executor_ends_in_an_error_when_the_database_fails_for_good(
+    stage, start, monkeypatch
+):
+    def away(**arguments):
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(lifecycle, "run_name", away)
+    run = await start()
+    async with stage(ScriptedProvider(says("Good morning"))) as runtime:
+        for _ in range(executor_module.MOST_ATTEMPTS - 1):
+            with pytest.raises(HandBack):
+                await runtime.carry(run)
+        await runtime.carry(run)
+
+    ended = await reloaded(run)
+    assert (ended.status, ended.error_code) == ("finished", "internal")

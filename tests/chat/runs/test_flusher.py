@@ -2,7 +2,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from chat import events
 from chat.events import LoggedEvent
@@ -70,7 +70,7 @@ async def test_flusher_is_settled_only_after_the_write(writer, written):
 
 
 async def test_flusher_tries_again_when_the_database_is_away(writer, written):
-    written.failures = [OperationalError("gone"), OperationalError("gone")]
+    written.failures = [OperationalError("gone"), InterfaceError("closed")]
     writer.add((logged(1),))
     await asyncio.wait_for(writer.settled(RUN), 5)
 
