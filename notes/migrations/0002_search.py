@@ -271,9 +271,9 @@ DECLARE
   first integer;
 BEGIN
   SELECT * INTO note FROM notes_note AS n WHERE n.id = notes_search_go_on.id FOR NO KEY UPDATE;
-  DELETE FROM notes_notesearchentry AS e WHERE e.note_id = note.id AND e.pending
+  DELETE FROM notes_notesearchentry AS e WHERE e.note_id = notes_search_go_on.id AND e.pending
   RETURNING e.start INTO first;
-  IF first IS NULL THEN
+  IF first IS NULL OR note.id IS NULL THEN
     RETURN false;
   END IF;
   PERFORM notes_search_write(note, first, number);

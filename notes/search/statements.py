@@ -195,7 +195,7 @@ def _long_notes(owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilt
     narrowed = Sql("TRUE")
     if all(any(not negated for _, negated in group) for group in compiled.groups):
         looked_for = " | ".join(f"({text})" for text, negated in terms if not negated)
-        narrowed = Sql("tsv @@ %s::tsquery", (looked_for,))
+        narrowed = Sql("tsv @@ %s::tsquery", (f"{quoted(f'=o:{owner.pk}')} & ({looked_for})",))
     having = " OR ".join(
         "(" + " AND ".join(_ABSENT if negated else _PRESENT for _, negated in group) + ")"
         for group in compiled.groups

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import notes.search.engine
+import notes.services
 from accounts.models import User
 from accounts.services import token_create
 from chat.models import Conversation
@@ -319,6 +320,13 @@ def test_search_that_takes_too_long_is_a_clear_503(
     monkeypatch.setattr(notes.search.engine, "TIMEOUT_MS", 20)
     monkeypatch.setattr(notes.search.engine, "_owner", sleep)
     assert error_of(api("GET", "/api/notes/search/?q=a")) == (503, "search_timeout", [])
+
+
+def test_save_that_takes_too_long_is_a_clear_503(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes.services, "SAVE_TIMEOUT_MS", 1)
+    response = api("POST", NOTES, {"content": "every word counts " * 10_000})
+    assert error_of(response) == (503, "note_save_timeout", [])
+    assert not Note.objects.exists()
 
 
 def test_folders_and_tags_are_counted(api: Api, alice: User) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from io import StringIO
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -186,6 +187,14 @@ def test_worker_fills_what_is_pending(units: None, alice: User) -> None:
     asyncio.run(jobs.fill.func())
     assert not NoteSearchEntry.objects.filter(pending=True).exists()
     assert found(alice, "needle") == ["long"]
+
+
+def test_what_is_pending_of_no_note_is_dropped(alice: User) -> None:
+    note = note_create(owner=alice, title="long", content=filled("x ", 450_000))
+    NoteSearchEntry.objects.filter(pending=True).update(note_id=uuid4())
+    fill()
+    assert not NoteSearchEntry.objects.filter(pending=True).exists()
+    assert set(NoteSearchEntry.objects.values_list("note_id", flat=True)) == {note.pk}
 
 
 ADVERSARIAL = {
