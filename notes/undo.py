@@ -91,9 +91,10 @@ def calls_in_effect(
 ) -> dict[UUID, bool]:
     """Of each call that changed notes which are still there: whether anything of it is left."""
     asked = NoteRevision.objects.filter(note__owner_id=owner.pk, tool_call_id__in=tool_call_ids)
-    calls = dict(asked.values_list("pk", "tool_call_id"))
+    changes = list(asked.order_by().values_list("pk", "tool_call_id", "note_id"))
+    calls = {pk: call for pk, call, _ in changes}
     found = dict.fromkeys(calls.values(), False)
-    for rows in _histories(set(asked.values_list("note_id", flat=True))):
+    for rows in _histories({note_id for _, _, note_id in changes}):
         for row in _in_effect(rows):
             if (call := calls.get(row.pk)) is not None:
                 found[call] = True

@@ -13,6 +13,7 @@ from itertools import groupby
 from uuid import UUID
 
 import msgspec
+from django.db.models import Prefetch
 from django.utils import timezone
 
 from accounts.models import User
@@ -30,7 +31,8 @@ from chat.models import (
 from chat.runs.approvals import approval_folded
 from chat.transcript import selectors
 from chat.types import StopReason, Touched
-from chat.wire.shown import ShownRun, run_shown
+from chat.wire.shown import ShownRun, UndoState, run_shown
+from notes.undo import calls_in_effect
 from web.markdown import render
 
 LISTED = 100
@@ -98,6 +100,7 @@ def transcript(*, owner: User, conversation: Conversation) -> Transcript:
     messages = list(selectors.conversation_messages(owner=owner, conversation_id=conversation.id))
     runs = list(Run.objects.filter(conversation=conversation).order_by("created", "id"))
     notices = _notices(runs)
+    undo = undo_states(owner=owner, messages=messages)
     answers: dict[UUID | None, list[Message]] = {}
     for message in messages:
         if message.role == MessageRole.ASSISTANT:
@@ -107,11 +110,11 @@ def transcript(*, owner: User, conversation: Conversation) -> Transcript:
         if message.role == MessageRole.USER:
             entries.append(ShownQuestion(message.id, message.content))
             entries += [
-                run_from_rows(run, answers.get(run.id, ()), notices.get(run.id, ()))
+                run_from_rows(run, answers.get(run.id, ()), notices.get(run.id, ()), undo)
                 for run in _shown_runs(runs, message.id, answers)
             ]
         elif message.role == MessageRole.ASSISTANT and message.run_id is None:
-            entries.append(_shown(Folded(stop_reason="end_turn"), [message], None))
+            entries.append(_shown(Folded(stop_reason="end_turn"), [message], None, undo))
     active = next((run.id for run in runs if run.is_active), None)
     awaiting = any(run.status == RunStatus.AWAITING_APPROVAL for run in runs)
     return Transcript(entries, active, awaiting)
@@ -125,7 +128,33 @@ def _shown_runs(
     return [run for run in asked if run.id in answers or run is asked[-1]]
 
 
-def run_from_rows(run: Run, messages: Sequence[Message], notices: Iterable[Notice]) -> ShownRun:
+def undo_states(*, owner: User, messages: Iterable[Message]) -> dict[str, UndoState]:
+    """Of every call that is done, by the model's id: whether what it changed can be undone."""
+    done = [call for row in messages for call in row.tool_calls.all() if call.status == "done"]
+    left = calls_in_effect(owner=owner, tool_call_ids=[call.id for call in done]) if done else {}
+    states: dict[bool | None, UndoState] = {True: "possible", False: "undone", None: ""}
+    return {call.call_id: states[left.get(call.id)] for call in done}
+
+
+def run_messages(*, run_id: UUID) -> list[Message]:
+    """What a run answered, the oldest first, with its calls."""
+    calls = ToolCall.objects.select_related("approval__decided_by").order_by("position")
+    rows = Message.objects.filter(run_id=run_id, role=MessageRole.ASSISTANT).order_by(
+        "created", "id"
+    )
+    return list(rows.prefetch_related(Prefetch("tool_calls", calls)))
+
+
+def run_undo_states(*, owner: User, run_id: UUID) -> dict[str, UndoState]:
+    return undo_states(owner=owner, messages=run_messages(run_id=run_id))
+
+
+def run_from_rows(
+    run: Run,
+    messages: Sequence[Message],
+    notices: Iterable[Notice],
+    undo: Mapping[str, UndoState],
+) -> ShownRun:
     """The same that the events of ``run`` fold to, once all of them are committed."""
     folded = Folded(
         run_id=run.id,
@@ -136,13 +165,18 @@ def run_from_rows(run: Run, messages: Sequence[Message], notices: Iterable[Notic
         error=_error(run),
         stop_reason=_stop_reason(run),
     )
-    return _shown(folded, messages, run.id)
+    return _shown(folded, messages, run.id, undo)
 
 
-def _shown(folded: Folded, messages: Sequence[Message], run_id: UUID | None) -> ShownRun:
+def _shown(
+    folded: Folded,
+    messages: Sequence[Message],
+    run_id: UUID | None,
+    undo: Mapping[str, UndoState],
+) -> ShownRun:
     folded.messages = [_message(message) for message in messages]
     html = {message.id: render(message.content) for message in messages if message.content}
-    return run_shown(folded, run_id=run_id, html=html)
+    return run_shown(folded, run_id=run_id, html=html, undo=undo)
 
 
 def _message(row: Message) -> FoldedMessage:

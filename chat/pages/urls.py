@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.pages import approvals, views
+from chat.pages import approvals, undo, views
 from chat.runs.lifecycle import run_continue, run_retry
 
 app_name = "chat"
@@ -21,5 +21,11 @@ urlpatterns = [
     path(
         "chat/runs/<uuid:run_id>/retry/", views.run_again_view, {"service": run_retry}, name="retry"
     ),
+    path(
+        "chat/messages/<uuid:message_id>/calls/<int:position>/undo/",
+        undo.call_undo_view,
+        name="call-undo",
+    ),
+    path("chat/runs/<uuid:run_id>/undo/", undo.run_undo_view, name="run-undo"),
     path("chat/runs/<uuid:run_id>/stop/", views.run_stop_view, name="stop"),
 ]

@@ -27,12 +27,14 @@ from chat.pages.transcript import (
     ShownQuestion,
     conversation_days,
     run_from_rows,
+    run_undo_states,
     transcript,
 )
 from chat.runs.lifecycle import run_start, run_stop
 from chat.transcript.selectors import conversation_get, run_get
 from chat.wire.html import HtmlStream
 from chat.wire.sse import KEEP_ALIVE
+from tools.threads import unit_of_work
 from web.errors import ApiError, error_response, wants_json
 from web.pages import private_page
 from web.streams import EventStreamResponse
@@ -101,13 +103,18 @@ def run_stream_view(request: PageRequest, run_id: UUID) -> HttpResponse:
     except Run.DoesNotExist:
         raise Http404 from None
 
+    owner = request.user
+
     async def source(state: Mapping[str, Any]) -> AsyncIterator[bytes]:
         stream = HtmlStream(run_id)
         async with aclosing(follow(state["runtime"], run_id)) as batches:
             async for batch in batches:
                 if batch is None:
                     yield KEEP_ALIVE
-                elif stream.is_heavy(batch):
+                    continue
+                if stream.shows_undo(batch):
+                    stream.undo = await unit_of_work(run_undo_states, owner=owner, run_id=run_id)
+                if stream.is_heavy(batch):
                     yield await asyncio.to_thread(stream.encode, batch)
                 else:
                     yield stream.encode(batch)
@@ -140,7 +147,7 @@ def _begun(request: PageRequest, run: Run, question: str) -> HttpResponse:
     url = reverse("chat:conversation", args=[run.conversation_id])
     if not wants_json(request):
         return redirect(url)
-    html = question + run_from_rows(run, (), ()).html()
+    html = question + run_from_rows(run, (), (), {}).html()
     return JsonResponse({"run": str(run.id), "url": url, "html": html})
 
 

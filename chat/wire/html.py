@@ -9,7 +9,7 @@ Targets are made of our own ids: nothing that a model or tool wrote chooses wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Literal
 from uuid import UUID
@@ -36,7 +36,7 @@ from chat.events import (
 )
 from chat.loop.folding import Folded, FoldedMessage
 from chat.wire import sse
-from chat.wire.shown import call_shown, message_shown, run_shown
+from chat.wire.shown import UNKNOWN, UndoState, call_shown, message_shown, run_shown
 from web.markdown import Block, MarkdownStream
 
 #: Rendering takes up to 8 ms for 1 KB of a table.
@@ -54,6 +54,13 @@ class HtmlStream:
         self._folded = Folded()
         self._texts: dict[UUID, MarkdownStream] = {}
         self._whole_due = True
+        #: What became of changes, by the model's ids of the calls; see ``shows_undo``.
+        self.undo: Mapping[str, UndoState] = UNKNOWN
+
+    def shows_undo(self, batch: Iterable[LoggedEvent]) -> bool:
+        """Whether encoding renders old calls again, so that ``undo`` should be up to date."""
+        anew = RunStarted | Snapshot | Done
+        return self._whole_due or any(isinstance(logged.event, anew) for logged in batch)
 
     def encode(self, batch: Iterable[LoggedEvent]) -> bytes:
         """What one write to the page sends for a batch of events."""
@@ -78,7 +85,7 @@ class HtmlStream:
 
     def _whole(self) -> Iterator[Frame]:
         html = {message_id: text.finished for message_id, text in self._texts.items()}
-        run = run_shown(self._folded, run_id=self._run_id, html=html)
+        run = run_shown(self._folded, run_id=self._run_id, html=html, undo=self.undo)
         yield _fragment(f"run-{self._run_id}", "replace", run.html())
         for message_id, text in self._texts.items():
             if block := text.opened:
@@ -93,7 +100,7 @@ class HtmlStream:
                 yield from self._message_frames(event, message, new=message.id not in known)
             case ToolUse():
                 message = self._folded.messages[-1]
-                calls = message_shown(message, html="").calls
+                calls = message_shown(message, html="", undo=self.undo).calls
                 yield _rendered(f"m-{message.id}-calls", "inner", "chat/calls.html", calls=calls)
             case ToolStarted() | ToolResult():
                 yield self._call_frame(event.tool_call_id)
@@ -145,7 +152,9 @@ class HtmlStream:
             for position, call in enumerate(message.calls)
             if call.id == call_id
         )
-        shown = call_shown(message.calls[position], message_id=message.id, position=position)
+        shown = call_shown(
+            message.calls[position], message_id=message.id, position=position, undo=self.undo
+        )
         return _rendered(shown.id, "replace", "chat/call.html", call=shown)
 
     def _end_frames(self, event: ErrorOccurred | Done) -> Iterator[Frame]:
@@ -156,7 +165,7 @@ class HtmlStream:
         yield self._end_frame()
 
     def _end_frame(self) -> Frame:
-        run = run_shown(self._folded, run_id=self._run_id, html={})
+        run = run_shown(self._folded, run_id=self._run_id, html={}, undo=self.undo)
         return _rendered(f"run-{self._run_id}-end", "inner", "chat/end.html", run=run)
 
     def _begin_anew(self) -> None:

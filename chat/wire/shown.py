@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -20,12 +20,17 @@ from chat.events import ErrorOccurred, Notice
 from chat.loop.folding import Folded, FoldedCall, FoldedMessage
 from chat.types import StopReason, Touched
 from chat.wire.cards import ShownApproval, approval_shown
+from tools.registry import registry
 
 SHOWN_CHARACTERS = 16_000
 SUBJECT_CHARACTERS = 60
 
 #: Where a touched thing is found, by its kind.
 PAGES = {"note": "notes:note"}
+
+#: Of a call that changed a note: whether its change can be undone, or was. Others have none.
+UndoState = Literal["", "possible", "undone"]
+UNKNOWN: Mapping[str, UndoState] = {}
 
 STATES = {
     "pending": "waiting",
@@ -64,6 +69,8 @@ class ShownCall:
     is_error: bool
     links: tuple[Link, ...]
     approval: ShownApproval | None
+    undo: UndoState
+    undo_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +96,35 @@ class ShownRun:
     error: ErrorOccurred | None
     end: str
 
+    @property
+    def undo_all(self) -> bool:
+        """Whether there is more than one change to undo."""
+        calls = [call for message in self.messages for call in message.calls]
+        return not self.active and sum(call.undo == "possible" for call in calls) > 1
+
     def html(self) -> str:
         return render_to_string("chat/run.html", {"run": self})
 
 
-def run_shown(folded: Folded, *, run_id: UUID | None, html: Mapping[UUID, str]) -> ShownRun:
-    """``html`` holds the rendered text of each message; what is missing is still to come."""
+def run_shown(
+    folded: Folded,
+    *,
+    run_id: UUID | None,
+    html: Mapping[UUID, str],
+    undo: Mapping[str, UndoState] = UNKNOWN,
+) -> ShownRun:
+    """``html`` holds the rendered text of each message; what is missing is still to come.
+
+    ``undo`` is by the model's ids; a call that is not in it has just been made.
+    """
     reason = folded.stop_reason
     return ShownRun(
         id=run_id,
         active=reason is None,
         awaiting=reason is None and folded.is_awaiting,
         messages=tuple(
-            message_shown(message, html=html.get(message.id, "")) for message in folded.messages
+            message_shown(message, html=html.get(message.id, ""), undo=undo)
+            for message in folded.messages
         ),
         notices=tuple(folded.notices),
         error=folded.error if reason in (None, "error") else None,
@@ -109,20 +132,28 @@ def run_shown(folded: Folded, *, run_id: UUID | None, html: Mapping[UUID, str]) 
     )
 
 
-def message_shown(message: FoldedMessage, *, html: str) -> ShownMessage:
+def message_shown(
+    message: FoldedMessage, *, html: str, undo: Mapping[str, UndoState] = UNKNOWN
+) -> ShownMessage:
     return ShownMessage(
         id=message.id,
         html=mark_safe(html),  # noqa: S308
         thinking=message.thinking,
         is_thinking=not message.text and message.finish_reason is None,
         calls=tuple(
-            call_shown(call, message_id=message.id, position=position)
+            call_shown(call, message_id=message.id, position=position, undo=undo)
             for position, call in enumerate(message.calls)
         ),
     )
 
 
-def call_shown(call: FoldedCall, *, message_id: UUID, position: int) -> ShownCall:
+def call_shown(
+    call: FoldedCall,
+    *,
+    message_id: UUID,
+    position: int,
+    undo: Mapping[str, UndoState] = UNKNOWN,
+) -> ShownCall:
     arguments = _parsed(call.arguments)
     return ShownCall(
         id=f"call-{message_id}-{position}",
@@ -136,7 +167,15 @@ def call_shown(call: FoldedCall, *, message_id: UUID, position: int) -> ShownCal
         is_error=call.is_error,
         links=tuple(link for thing in call.touched if (link := _link(thing))),
         approval=approval_shown(call.approval, tool=call.name) if call.approval else None,
+        undo=undo[call.id] if call.id in undo else _undo_just_made(call),
+        undo_url=reverse("chat:call-undo", args=[message_id, position]),
     )
+
+
+def _undo_just_made(call: FoldedCall) -> UndoState:
+    tool = registry.get(call.name)
+    changed = tool is not None and tool.effect == "write" and call.status == "done"
+    return "possible" if changed and any(each.kind == "note" for each in call.touched) else ""
 
 
 def _parsed(text: str) -> Any:

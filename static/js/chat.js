@@ -50,6 +50,24 @@ transcript?.addEventListener("click", async ({ target }) => {
   }
 });
 
+/** Undo a step or all of an answer: what says so on the page comes with the answer. */
+transcript?.addEventListener("submit", async (event) => {
+  const form = event.target.closest("[data-undo]");
+  if (!form) return;
+  event.preventDefault();
+  const button = form.querySelector("button");
+  button.disabled = true;
+  try {
+    const { html, message, complete } = await post(form.action);
+    for (const part of [...nodes(html).children]) document.getElementById(part.id)?.replaceWith(part);
+    toast(message, { error: !complete });
+    tabs.postMessage(transcript.dataset.conversation);
+  } catch (error) {
+    button.disabled = false;
+    toast(error.message, { error: true });
+  }
+});
+
 function begin(answer) {
   transcript.append(nodes(answer.html));
   follower.toEnd();
