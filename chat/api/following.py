@@ -160,7 +160,11 @@ def _feed_position(*, owner_id: int, resume: str) -> int | None:
 def _feed_snapshot(*, owner_id: int) -> Entry:
     """The position is read first: what changes in between comes once more, and is not missed."""
     position = feed.position_last(owner_id=owner_id)
-    return snapshot(position=position, active_runs=selectors.runs_active(owner_id=owner_id))
+    return snapshot(
+        position=position,
+        active_runs=selectors.runs_active(owner_id=owner_id),
+        approvals=selectors.approvals_waiting(owner_id=owner_id),
+    )
 
 
 async def drain(batches: AsyncIterator[tuple[LoggedEvent, ...] | None]) -> Folded:

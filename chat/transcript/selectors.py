@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Prefetch, QuerySet
 
 from accounts.models import User
-from chat.models import ACTIVE_STATUSES, Conversation, Message, Run, ToolCall
+from chat.models import ACTIVE_STATUSES, Approval, Conversation, Message, Run, RunStatus, ToolCall
 
 
 def conversation_list(*, owner: User, archived: bool | None = False) -> QuerySet[Conversation]:
@@ -48,6 +48,14 @@ def runs_active(*, owner_id: int) -> list[tuple[UUID, UUID, str]]:
     """The owner's runs that go on: id, conversation, status; the oldest first, at most 1,000."""
     rows = Run.objects.filter(owner_id=owner_id, status__in=ACTIVE_STATUSES)
     return list(rows.order_by("created").values_list("id", "conversation_id", "status")[:1000])
+
+
+def approvals_waiting(*, owner_id: int) -> list[tuple[UUID, UUID]]:
+    """What waits for the owner's word: approval and conversation, at most 1,000."""
+    rows = Approval.objects.filter(
+        owner_id=owner_id, decision="", run__status=RunStatus.AWAITING_APPROVAL
+    )
+    return list(rows.order_by("requested").values_list("id", "run__conversation_id")[:1000])
 
 
 def run_exists(*, run_id: UUID) -> bool:

@@ -33,13 +33,23 @@ def entry(event: OwnerEvent) -> Entry:
     return Entry(OwnerEventKind(event.kind).value, data, event.position or 0)
 
 
-def snapshot(*, position: int, active_runs: Sequence[tuple[UUID, UUID, str]]) -> Entry:
-    """Where the feed stands: what goes on now; everything else is to be read again."""
+def snapshot(
+    *,
+    position: int,
+    active_runs: Sequence[tuple[UUID, UUID, str]],
+    approvals: Sequence[tuple[UUID, UUID]],
+) -> Entry:
+    """Where the feed stands: what goes on and waits now; everything else is to be read again."""
     runs = [
         {"id": str(run_id), "conversation": str(conversation_id), "status": status}
         for run_id, conversation_id, status in active_runs
     ]
-    return Entry(SNAPSHOT, {"covers": str(position), "runs": runs}, position)
+    waiting = [
+        {"id": str(approval_id), "conversation": str(conversation_id)}
+        for approval_id, conversation_id in approvals
+    ]
+    data = {"covers": str(position), "runs": runs, "approvals": waiting}
+    return Entry(SNAPSHOT, data, position)
 
 
 def frames(entries: Iterable[Entry]) -> bytes:

@@ -119,6 +119,7 @@ def test_snapshot_says_what_goes_on_and_from_where_to_go_on(user):
     assert snapshot.json == {
         "covers": snapshot.id,
         "runs": [{"id": str(run.id), "conversation": str(run.conversation_id), "status": "queued"}],
+        "approvals": [],
     }
     assert told(user, snapshot.id) == []
     run_close(run_id=run.id, reason="stopped")
@@ -161,7 +162,7 @@ def test_stranger_hears_nothing_of_it(user, other_user):
     after = cursor(other_user)
     conversation_create(owner=user)
     assert told(other_user, after) == []
-    assert told(other_user)[0].json == {"covers": "0", "runs": []}
+    assert told(other_user)[0].json == {"covers": "0", "runs": [], "approvals": []}
 
 
 def test_lines_say_the_same(client_of, user):

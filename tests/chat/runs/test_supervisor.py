@@ -1,0 +1,50 @@
+"""What a worker's sweep does besides taking up lost runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from django.utils import timezone
+
+from chat.models import Run
+from chat.runs.lifecycle import run_close
+from chat.runs.supervisor import Supervisor
+from tools.threads import unit_of_work
+from web.models import OwnerEvent
+
+pytestmark = pytest.mark.django_db
+
+
+class Idle:
+    """A worker and its jobs, of which none has stalled."""
+
+    worker_id = 1
+
+    def __init__(self) -> None:
+        self.app = self
+        self.job_manager = self
+
+    async def get_stalled_jobs(self, **options: object) -> list[object]:
+        return []
+
+
+async def test_sweep_folds_logs_and_forgets_what_is_old(stage, start):
+    run = await start()
+    await unit_of_work(run_close, run_id=run.id, reason="stopped")
+    await unit_of_work(_age, run)
+
+    await Supervisor(cast("Any", None))._sweep_once(cast("Any", Idle()))
+
+    assert await unit_of_work(_left, run) == (True, 1)
+
+
+def _age(run) -> None:
+    assert OwnerEvent.objects.count() > 1
+    Run.objects.filter(id=run.id).update(finished=timezone.now() - timedelta(minutes=5))
+    OwnerEvent.objects.update(created=timezone.now() - timedelta(days=8))
+
+
+def _left(run) -> tuple[bool, int]:
+    return Run.objects.get(id=run.id).log_folded, OwnerEvent.objects.count()
