@@ -52,7 +52,7 @@ class Limits:
 
 
 #: For what comes through a door, and for what an operator gives by name.
-UPLOAD = Limits(entries=200_000, directory_bytes=16 * MIB, total_bytes=1024 * MIB)
+UPLOAD = Limits(entries=100_000, directory_bytes=12 * MIB, total_bytes=1024 * MIB)
 SHELL = Limits(entries=5_000_000, directory_bytes=1024 * MIB, total_bytes=1024**4)
 
 
