@@ -15,6 +15,7 @@ from accounts.models import User
 from chat.models import Conversation
 from notes.folders import folder_normalised
 from notes.models import Note, NoteOrigin
+from notes.rules import is_visible
 from notes.tags import tags_normalised
 from notes.transfer import dialects
 from notes.transfer.names import UniqueNames
@@ -27,7 +28,7 @@ names = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters="/\\"),
     min_size=1,
     max_size=20,
-).filter(lambda name: name.strip() not in {"", ".", ".."})
+).filter(lambda name: name.strip() not in {".", ".."} and is_visible(name))
 contents = st.one_of(
     st.text(storable, max_size=200),
     st.sampled_from(
