@@ -11,11 +11,14 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
+from django.contrib.auth import HASH_SESSION_KEY
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
+from accounts.selectors import Credential
 from chat.api.following import Batches
+from chat.api.requests import owner_of
 from chat.events import LoggedEvent
 from chat.runs.runtime import Runtime
 from chat.wire import ndjson, sse
@@ -67,22 +70,36 @@ def stream_response(
     label: str,
 ) -> EventStreamResponse:
     """Follow in the format that the client prefers."""
+    let_in = credential_of(request)
     if ndjson_asked(request):
-        return NdjsonStreamResponse(_source(follow, lines, ndjson.KEEP_ALIVE), label=label)
-    return EventStreamResponse(_source(follow, frames, sse.KEEP_ALIVE), label=label)
+        source = _source(follow, lines, ndjson.KEEP_ALIVE, let_in)
+        return NdjsonStreamResponse(source, label=label)
+    return EventStreamResponse(_source(follow, frames, sse.KEEP_ALIVE, let_in), label=label)
 
 
 def _source(
     follow: Callable[[Runtime], AsyncGenerator[tuple[T, ...] | None, None]],
     encode: Callable[[tuple[T, ...]], bytes],
     keep_alive: bytes,
+    let_in: Credential,
 ) -> Callable[[State], AsyncIterator[bytes]]:
     async def source(state: State) -> AsyncIterator[bytes]:
-        async with aclosing(follow(state["runtime"])) as batches:
+        runtime = state["runtime"]
+        async with runtime.guard.serving(let_in), aclosing(follow(runtime)) as batches:
             async for batch in batches:
                 yield keep_alive if batch is None else encode(batch)
 
     return source
+
+
+def credential_of(request: Request) -> Credential:
+    """By what the one who asks was let in."""
+    user_id = owner_of(request).pk
+    if request.auth is not None:
+        return Credential(user_id, token_id=request.auth.pk)
+    session = request._request.session
+    hash_ = session.get(HASH_SESSION_KEY, "")
+    return Credential(user_id, session_key=session.session_key or "", password_hash=hash_)
 
 
 def ndjson_asked(request: Request) -> bool:

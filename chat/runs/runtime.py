@@ -22,6 +22,7 @@ from chat.providers.catalogue import Catalogue
 from chat.providers.http import build_client
 from chat.runs import event_log, resume
 from chat.runs.flusher import Flusher
+from chat.runs.guard import Guard
 from chat.runs.hub import Hub, Subscription
 from chat.runs.notifications import Notifications
 from chat.runs.supervisor import Supervisor
@@ -39,6 +40,7 @@ class Runtime:
     def __init__(self, *, worker: bool = True) -> None:
         self.origin = secrets.token_hex(4)
         self.hub = Hub()
+        self.guard = Guard()
         self.flusher = Flusher(origin=self.origin, interval=FLUSH_SECONDS)
         self._stack = AsyncExitStack()
         self._supervisor = Supervisor(self) if worker else None
@@ -49,6 +51,7 @@ class Runtime:
         notifications = Notifications(hub=self.hub, origin=self.origin)
         self._flushing = asyncio.create_task(self.flusher.run(), name="event log")
         self._listening = asyncio.create_task(notifications.run(), name="notifications")
+        self._guarding = asyncio.create_task(self.guard.run(), name="guard")
         if self._supervisor is not None:
             self._supervising = asyncio.create_task(self._supervisor.run(), name="supervisor")
         return self
@@ -61,7 +64,8 @@ class Runtime:
     ) -> None:
         await self.drain()
         self._listening.cancel()
-        await asyncio.gather(self._listening, return_exceptions=True)
+        self._guarding.cancel()
+        await asyncio.gather(self._listening, self._guarding, return_exceptions=True)
         self.flusher.close()
         await self._flushing
         await self._stack.aclose()

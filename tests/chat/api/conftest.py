@@ -10,6 +10,7 @@ import pytest
 from chat.events import Done, Event, LoggedEvent
 from chat.models import Conversation, Run, RunStatus
 from chat.runs import event_log
+from chat.runs.guard import Guard
 from chat.runs.hub import Hub
 from chat.runs.lifecycle import run_start
 from tests.chat.wire.parser import Event as SentEvent
@@ -28,6 +29,7 @@ class FakeRuntime:
     def __init__(self, *live: tuple[LoggedEvent, ...] | None) -> None:
         self.flusher = FakeFlusher()
         self.hub = Hub()
+        self.guard = Guard()
         self.live = live
         self.asked: list[tuple[int, int] | None] = []
         self.closed = 0

@@ -12,8 +12,11 @@ from contextlib import contextmanager
 import httpx
 import psycopg
 import pytest
+from django.contrib.auth import get_user_model
+from django.utils import timezone
 from procrastinate.contrib.django.utils import connector_params
 
+from accounts.models import ApiToken
 from chat.models import Run
 from chat.runs import hub
 from chat.runs import runtime as runtime_module
@@ -211,3 +214,15 @@ def slow_reader(client: httpx.Client, path: str) -> Iterator[socket.socket]:
         reader.sendall(head.encode())
         assert reader.recv(15).startswith(b"HTTP/1.")
         yield reader
+
+
+@pytest.mark.parametrize("change", ["revoked", "deactivated"])
+def test_stream_of_whoever_is_not_let_in_any_more_ends_within_5_seconds(client, user, change):
+    listener = Listener(client, "/api/events/", "note_created", 1).listen()
+    if change == "revoked":
+        ApiToken.objects.update(revoked=timezone.now())
+    else:
+        get_user_model().objects.update(is_active=False)
+    listener.join(5)
+    assert not listener.is_alive()
+    assert client.get("/api/events/").status_code == 401
