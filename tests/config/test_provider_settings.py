@@ -48,6 +48,7 @@ def test_address_that_cannot_be_asked_is_refused(value):
 
 def test_bad_key_ends_the_start_without_showing_it(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", "secret word")
+    monkeypatch.setattr(env, "TESTING", False)
     with pytest.raises(SystemExit) as stopped:
         env._read("GROQ_API_KEY", "", env._key)
     env.names.pop()
