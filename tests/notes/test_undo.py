@@ -18,6 +18,7 @@ from notes.exceptions import NoteError, NoteNotFound
 from notes.models import Note, NoteRevision
 from notes.undo import Undone, call_undo, calls_in_effect, run_undo
 from tests.notes.test_recording import minute_passes
+from tests.notes.test_services import at_once
 from tests.notes.writing import by, note_create, note_delete, note_update
 
 STATE = ("title", "content", "folder", "tags", "language")
@@ -119,6 +120,20 @@ def test_everything_a_run_changed_goes_back_the_last_changed_first(
     assert undone.message == "Undone in 3 notes."
     assert [state(note.pk) for note in (plan, gone, other)] == before
     assert state(new.pk) is None
+    ends = [NoteRevision.objects.filter(note=note)[0].change for note in (plan, gone, new)]
+    assert ends == ["restored", "undeleted", "deleted"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_undos_at_once_take_back_one_change_once() -> None:
+    owner = User.objects.create_user("alice")
+    assistant = Assistant.of(owner)
+    run = assistant.run()
+    notes = [create(assistant, run, title=str(number)) for number in range(3)]
+    answers: list[Undone] = []
+    assert at_once(*[lambda: answers.append(undo(run))] * 4) == [None] * 4
+    assert sorted(len(answer.reverted) for answer in answers) == [0, 0, 0, 3]
+    assert {Note.objects.get(pk=note.pk).version for note in notes} == {2}
 
 
 def test_undo_twice_finds_nothing(alice: User, assistant: Assistant) -> None:
