@@ -13,6 +13,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
+from asgiref.sync import SyncToAsync
+from django.db import close_old_connections
 from procrastinate import exceptions as procrastinate_exceptions
 from procrastinate import jobs as procrastinate_jobs
 from procrastinate.app import App
@@ -65,6 +67,10 @@ class Supervisor:
             await asyncio.gather(sweeping, return_exceptions=True)
 
     async def _work(self) -> None:
+        # Periodic jobs are deferred by Django's connection of asgiref's thread, which nobody else
+        # gives back: left broken by an outage, it would end every new worker within a second.
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(SyncToAsync.single_thread_executor, close_old_connections)
         connector = PsycopgConnector(kwargs=connector_params(), min_size=1, max_size=4)
         async with django_app.with_connector(connector).open_async() as app:
             app.perform_import_paths()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from asgiref.sync import SyncToAsync
+from django.db import connection
 from django.utils import timezone
 
 from chat.models import Run
@@ -48,3 +51,17 @@ def _age(run) -> None:
 
 def _left(run) -> tuple[bool, int]:
     return Run.objects.get(id=run.id).log_folded, OwnerEvent.objects.count()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_worker_begins_without_the_connection_that_an_outage_may_have_broken():
+    def in_thread(work):
+        executor = SyncToAsync.single_thread_executor
+        return asyncio.get_running_loop().run_in_executor(executor, work)
+
+    await in_thread(lambda: connection.ensure_connection())
+    supervisor = Supervisor(cast("Any", None))
+    supervisor.stop()
+    await supervisor._work()
+
+    assert await in_thread(lambda: connection.connection) is None
