@@ -121,7 +121,7 @@ def test_run_start_lets_exactly_one_of_two_at_the_same_instant_win(user):
         return True
 
     with ThreadPoolExecutor(2) as pool:
-        for _ in range(10):
+        for _ in range(200):
             won = list(pool.map(start, ["a", "b"]))
             assert sorted(won) == [False, True]
             for run in Run.objects.filter(conversation=conversation, status="queued"):
