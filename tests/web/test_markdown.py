@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.effort import measured
+from tests.effort import growth
 from web import markdown
 from web.markdown import Block, MarkdownStream, render
 
@@ -170,18 +170,16 @@ def test_table_aligns_by_class():
     "text",
     [
         "[" * 100_000,
-        "[" * 99_998 + "](",
         "![" * 50_000,
         "[](" * 33_000,
         "[[](x " * 16_000,
         "*a" * 50_000,
     ],
-    ids=["opening", "closed once", "images", "links", "mixed", "emphasis"],
+    ids=["opening", "images", "links", "mixed", "emphasis"],
 )
-def test_render_is_cheap_on_nested_brackets(text):
-    with measured() as effort:
-        render(text)
-    assert effort.units < 30
+@pytest.mark.parametrize("last", ["", "]("], ids=["open", "closed once"])
+def test_rendering_nested_brackets_takes_time_in_proportion(text, last):
+    assert growth(lambda size: render(text[:size] + last), len(text)) < 4
 
 
 @pytest.mark.parametrize(
@@ -194,11 +192,10 @@ def test_render_is_cheap_on_nested_brackets(text):
     ],
     ids=["table", "list", "code", "paragraph"],
 )
-def test_flushes_of_one_long_block_stay_cheap(text):
-    stream = MarkdownStream()
-    text = text[: 64 * 1024]
-    flushes = range(0, len(text), 20)
-    with measured() as effort:
-        for position in flushes:
-            stream.feed(text[position : position + 20])
-    assert effort.units / len(flushes) < 0.03
+def test_flushes_of_one_long_block_take_time_in_proportion(text):
+    def stream(size):
+        blocks = MarkdownStream()
+        for position in range(0, size, 20):
+            blocks.feed(text[position : position + 20])
+
+    assert growth(stream, 64 * 1024) < 4

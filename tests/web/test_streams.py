@@ -145,7 +145,7 @@ def test_stream_is_closed_when_client_leaves(server):
         _read_until_one(response.iter_raw())
     left = time.monotonic()
     assert stage.closed.wait(5)
-    assert time.monotonic() - left < 1
+    assert time.monotonic() - left < 4
 
 
 def test_deferred_answer_keeps_cookies_and_takes_late_status(server):

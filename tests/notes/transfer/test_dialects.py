@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notes.transfer import front_matter, texts
 from notes.transfer.dialects import Draft, draft, hashtags, skipped
 from notes.transfer.exceptions import FileRefused
-from tests.effort import measured
+from tests.effort import growth
 
 MODIFIED = datetime(2024, 5, 6, tzinfo=UTC)
 
@@ -129,13 +129,11 @@ def test_no_text_makes_reading_fail(text: str):
     ],
 )
 def test_long_repetitions_take_time_in_proportion(text: str):
-    efforts = []
-    for part in (text[: len(text) // 4], text):
-        with measured() as effort:
-            read(part)
-            sum(1 for _ in hashtags(part))
-        efforts.append(effort.units)
-    assert efforts[1] < 10 * efforts[0] + 2
+    def parse(size: int) -> None:
+        read(text[:size])
+        sum(1 for _ in hashtags(text[:size]))
+
+    assert growth(parse, len(text)) < 4
 
 
 def test_tags_beyond_what_a_note_may_have_are_said():
