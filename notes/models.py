@@ -151,7 +151,8 @@ class NoteRevision(models.Model):
 class NoteSearchEntry(models.Model):
     """What search looks at: a note's words, from the character ``start`` of its content on.
 
-    Written by a trigger on notes, by nothing else. ``whole``: it is the note's only entry;
+    Written by a trigger on notes, by nothing else. ``whole``: it is the note's only entry. A longer
+    note has one at 0 for title, tags, folder and ``updated``, which says no more in its others.
     ``pending``: it stands for all from there on, which is still to be indexed.
     """
 

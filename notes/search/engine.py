@@ -264,9 +264,10 @@ def _notes(
             """
 SELECT id, title, folder, tags, n.updated,
   CASE WHEN %s THEN 'substring' WHEN %s::text IS NULL THEN 'words'
-    WHEN (SELECT tsv @@ %s::tsquery FROM notes_notesearchentry AS e
+    WHEN (SELECT coalesce(own.tsv, '') || e.tsv @@ %s::tsquery FROM notes_notesearchentry AS e
+          LEFT JOIN notes_notesearchentry AS own ON own.note_id = e.note_id AND own.start = 0
           WHERE e.note_id = id AND e.start = place.start) THEN 'words' ELSE 'prefix' END,
-  substr(content, place.start, %s)
+  substr(content, greatest(1, place.start), %s)
 FROM unnest(%s::uuid[], %s::integer[]) AS place (note_id, start)
 JOIN notes_note AS n ON id = place.note_id WHERE owner_id = %s AND deleted IS NULL
 """,

@@ -27,9 +27,7 @@ WITH locked AS MATERIALIZED (
 )
 SELECT id FROM locked ORDER BY id DESC
 """
-_WRITE = """
-SELECT notes_search_write(n, 1, 2) FROM notes_note AS n WHERE id = ANY(%s) AND deleted IS NULL
-"""
+_WRITE = "SELECT notes_search_write(%s)"
 _ORPHANS = """
 DELETE FROM notes_notesearchentry AS e WHERE NOT EXISTS (
   SELECT FROM notes_note AS n WHERE n.id = e.note_id AND n.deleted IS NULL)

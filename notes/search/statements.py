@@ -35,6 +35,8 @@ INDEXED = 100_000
 WEIGHTS = "{0.05, 0.5, 0.8, 1.0}"
 #: Divide by 1 + the logarithm of the number of words.
 NORMALISATION = 1
+#: What the rank of the words beside a long text is divided by: the logarithm of 16,000 words.
+LONG = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ def substring_statement(
 SELECT note_id, greatest(1, strpos(lower(content), lower(%s)) - 1000) AS start, w.updated,
   CASE WHEN title ILIKE %s THEN 1.0 ELSE 0.4 END::real AS rank
 FROM ({entries.text}) AS w JOIN notes_note AS n ON n.id = note_id AND n.owner_id = %s
-WHERE start = 1 AND {kept.text} AND (title ILIKE %s OR content ILIKE %s)
+WHERE {kept.text} AND (title ILIKE %s OR content ILIKE %s)
 """,  # noqa: S608
         (string, pattern, *entries.values, owner.pk, *kept.values, pattern, pattern),
     )
@@ -189,13 +191,18 @@ def _whole_notes(
 
 
 def _long_notes(owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilters) -> Sql:
-    """Notes in several entries: their terms may be in different ones, the best is shown."""
-    rank, kept, updated = _rank(compiled), _kept(filters), _updated(filters)
+    """Notes in several entries: their terms may be in different ones, the best is shown.
+
+    A piece is ranked with the note's own words, as an entry of a short note is.
+    """
+    kept, updated = _kept(filters, "own.tsv"), _updated(filters, "own.updated")
+    piece = _rank(compiled, "own.tsv || p.tsv")
+    alone = _rank(compiled, "own.tsv", normalisation=0)
     terms = [term for group in compiled.groups for term in group]
     narrowed = Sql("TRUE")
     if all(any(not negated for _, negated in group) for group in compiled.groups):
         looked_for = " | ".join(f"({text})" for text, negated in terms if not negated)
-        narrowed = Sql("tsv @@ %s::tsquery", (f"{quoted(f'=o:{owner.pk}')} & ({looked_for})",))
+        narrowed = Sql("p.tsv @@ %s::tsquery", (f"{quoted(f'=o:{owner.pk}')} & ({looked_for})",))
     having = " OR ".join(
         "(" + " AND ".join(_ABSENT if negated else _PRESENT for _, negated in group) + ")"
         for group in compiled.groups
@@ -207,11 +214,24 @@ def _long_notes(owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilt
         f"""
 SELECT note_id, (array_agg(start ORDER BY rank DESC, start))[1], max(updated), max(rank)
 FROM (
-  SELECT note_id, start, updated, tsv, {rank.text} AS rank FROM notes_notesearchentry
-  WHERE owner_id = %s AND NOT whole AND {updated.text} AND {kept.text} AND {narrowed.text}
+  SELECT p.note_id, p.start, p.tsv, own.updated,
+    CASE WHEN p.start > 0 THEN {piece.text} ELSE ({alone.text}) / {LONG} END AS rank
+  FROM notes_notesearchentry AS p
+  JOIN notes_notesearchentry AS own ON own.note_id = p.note_id AND own.start = 0
+  WHERE p.owner_id = %s AND NOT p.whole AND own.owner_id = %s
+    AND {updated.text} AND {kept.text} AND {narrowed.text}
 ) AS p GROUP BY note_id HAVING {having}
 """,  # noqa: S608
-        (*rank.values, owner.pk, *updated.values, *kept.values, *narrowed.values, *conditions),
+        (
+            *piece.values,
+            *alone.values,
+            owner.pk,
+            owner.pk,
+            *updated.values,
+            *kept.values,
+            *narrowed.values,
+            *conditions,
+        ),
     )
 
 
@@ -224,32 +244,33 @@ _ABSENT = (
 
 
 def _window(owner: AbstractBaseUser, filters: SearchFilters, columns: str) -> Sql:
+    """The first entry of each of the owner's newest notes."""
     updated = _updated(filters)
     return Sql(
         f"SELECT {columns} FROM notes_notesearchentry WHERE owner_id = %s AND {updated.text}"  # noqa: S608
-        " ORDER BY updated DESC, note_id DESC LIMIT %s",
+        " AND (whole OR start = 0) ORDER BY updated DESC, note_id DESC LIMIT %s",
         (owner.pk, *updated.values, WINDOW),
     )
 
 
-def _updated(filters: SearchFilters) -> Sql:
-    bounds = [("updated > %s", filters.updated_after), ("updated < %s", filters.updated_before)]
-    given = [(text, value) for text, value in bounds if value is not None]
+def _updated(filters: SearchFilters, column: str = "updated") -> Sql:
+    bounds = [(">", filters.updated_after), ("<", filters.updated_before)]
+    given = [(f"{column} {sign} %s", value) for sign, value in bounds if value is not None]
     return Sql(
         " AND ".join(text for text, _ in given) or "TRUE", tuple(value for _, value in given)
     )
 
 
-def _kept(filters: SearchFilters) -> Sql:
+def _kept(filters: SearchFilters, column: str = "tsv") -> Sql:
     lexemes = filter_lexemes(filters)
-    return Sql("tsv @@ %s::tsquery", (lexemes,)) if lexemes else Sql("TRUE")
+    return Sql(f"{column} @@ %s::tsquery", (lexemes,)) if lexemes else Sql("TRUE")
 
 
-def _rank(compiled: Compiled) -> Sql:
+def _rank(compiled: Compiled, column: str = "tsv", *, normalisation: int = NORMALISATION) -> Sql:
     """The sum over the terms; with only negations all are equal."""
     if not compiled.ranked:
         return Sql("0::real")
-    each = f"ts_rank('{WEIGHTS}'::real[], tsv, %s::tsquery, {NORMALISATION})"
+    each = f"ts_rank('{WEIGHTS}'::real[], {column}, %s::tsquery, {normalisation})"
     return Sql(" + ".join([each] * len(compiled.ranked)), compiled.ranked)
 
 

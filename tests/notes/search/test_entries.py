@@ -197,6 +197,69 @@ def test_what_is_pending_of_no_note_is_dropped(alice: User) -> None:
     assert set(NoteSearchEntry.objects.values_list("note_id", flat=True)) == {note.pk}
 
 
+def entries_of_contents() -> list[tuple[int, str]]:
+    """Where the rows are that hold no more than content: a row that is written anew moves."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT start, ctid::text FROM notes_notesearchentry"
+            " WHERE start > 0 AND NOT whole ORDER BY start"
+        )
+        return list(cursor.fetchall())
+
+
+def test_change_of_all_but_the_content_leaves_the_entries_of_the_content(alice: User) -> None:
+    note = note_create(owner=alice, title="first", content=filled("wild geese fly. ", 450_000))
+    fill_step(entries=1)
+    before = entries_of_contents()
+    assert len(before) == 4
+    note_update(
+        owner=alice, note_id=note.pk, title="second badger", folder="farm", tags=["Poultry"]
+    )
+    assert entries_of_contents() == before
+    assert found(alice, "badgers geese") == ["second badger"]
+    assert found(alice, "first") == []
+    assert found(alice, "poultry") == ["second badger"]
+    in_folder = SearchFilters(folder="farm", tags=("poultry",))
+    assert found(alice, "wild", filters=in_folder) == ["second badger"]
+    assert found(alice, "wild", filters=SearchFilters(folder="barn")) == []
+    changed = Note.objects.get().updated
+    assert found(alice, "wild", filters=SearchFilters(updated_before=changed)) == []
+    fill()
+    assert entries_of_contents()[:3] == before[:3]
+    assert len(entries_of_contents()) == 7
+
+
+def test_change_of_content_or_language_writes_the_entries_of_the_content_anew(alice: User) -> None:
+    note = note_create(owner=alice, title="1", content=filled("wild geese fly. ", 30_000))
+    before = entries_of_contents()
+    note_update(owner=alice, note_id=note.pk, language="german")
+    in_german = entries_of_contents()
+    assert in_german != before
+    assert languages() == {"german"}
+    note_update(owner=alice, note_id=note.pk, content=filled("tame geese fly. ", 30_000))
+    assert entries_of_contents() != in_german
+    assert found(alice, "wild") == []
+    note_update(owner=alice, note_id=note.pk, content="tame geese")
+    assert entries_of_contents() == []
+    assert found(alice, "tame") == ["1"]
+
+
+def test_words_of_title_and_text_of_a_long_note_are_found_together(alice: User) -> None:
+    text = filled("the filler words here. ", 30_000)
+    note_create(owner=alice, title="Heron", content=f"{text} planet", tags=["Sea"])
+    note_create(owner=alice, title="Egret", content="planet sea")
+    page = search(owner=alice, query="heron plane", typing=True)
+    assert [(hit.title, hit.mode) for hit in page.hits] == [("Heron", "prefix")]
+    assert [hit.mode for hit in search(owner=alice, query="heron planet", typing=True).hits] == [
+        "words"
+    ]
+    assert found(alice, "planet -heron") == ["Egret"]
+    assert found(alice, "-planet") == []
+    assert found(alice, "planet sea") == ["Egret", "Heron"]
+    hit = search(owner=alice, query="heron").hits[0]
+    assert (hit.title, hit.excerpt[:10]) == ("Heron", "the filler")
+
+
 ADVERSARIAL = {
     "marks": "a" + "\u0300\u0323" * 100_000,
     "hebrew marks": "א" + "\u05b0\u05c1" * 100_000,
