@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.pages import approvals, undo, views
+from chat.pages import approvals, settings, undo, views
 from chat.runs.lifecycle import run_continue, run_retry
 
 app_name = "chat"
@@ -10,6 +10,14 @@ urlpatterns = [
     path("", views.home_page, name="home"),
     path("approvals/", approvals.inbox_page, name="approvals"),
     path("approvals/<uuid:approval_id>/", approvals.approval_view, name="approval"),
+    path("settings/", settings.settings_page, name="settings"),
+    path("settings/asking/", settings.mode_view, name="settings-mode"),
+    path("settings/language/", settings.language_view, name="settings-language"),
+    path(
+        "settings/rules/<uuid:rule_id>/revoke/",
+        settings.rule_revoke_view,
+        name="settings-rule-revoke",
+    ),
     path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
     path("chat/runs/<uuid:run_id>/stream/", views.run_stream_view, name="stream"),
     path(

@@ -61,7 +61,8 @@ def rule_allow(*, owner: User, tool: Tool, conversation: Conversation | None = N
 
 
 def rule_list(*, owner: User) -> QuerySet[ToolRule]:
-    return ToolRule.objects.filter(owner=owner).order_by("-created", "-id")
+    rows = ToolRule.objects.filter(owner=owner).select_related("conversation")
+    return rows.order_by("-created", "-id")
 
 
 def rule_delete(*, owner: User, rule_id: UUID) -> None:

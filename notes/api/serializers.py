@@ -149,3 +149,12 @@ class FolderCountSerializer(serializers.Serializer[Any]):
 class TagCountSerializer(serializers.Serializer[Any]):
     tag = serializers.CharField()
     count = serializers.IntegerField()
+
+
+class LanguageSerializer(serializers.Serializer[Any]):
+    """In what language a person writes, as PostgreSQL's text search names it."""
+
+    language = ExactTextField(max_length=30, help_text="Empty to detect it from note to note.")
+    languages = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="Those that the server has."
+    )

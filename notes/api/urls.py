@@ -9,6 +9,7 @@ urlpatterns = [
     path("notes/search/", views.NoteSearchView.as_view(), name="api-note-search"),
     path("notes/folders/", views.NoteFoldersView.as_view(), name="api-note-folders"),
     path("notes/tags/", views.NoteTagsView.as_view(), name="api-note-tags"),
+    path("notes/language/", views.NoteLanguageView.as_view(), name="api-note-language"),
     path("notes/bin/", history.BinView.as_view(), name="api-note-bin"),
     path("notes/export/", transfers.NoteExportView.as_view(), name="api-note-export"),
     path("notes/import/", transfers.NoteImportView.as_view(), name="api-note-import"),

@@ -12,7 +12,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from notes import search, selectors, services
+from notes import languages, search, selectors, services
 from notes.api import serializers
 from notes.api.errors import api_error, version_conflict
 from notes.authors import Author
@@ -178,6 +178,31 @@ class NoteTagsView(NoteAPIView):
         """Every tag, with the number of notes that have it, the most used first."""
         counts = selectors.tag_counts(owner=self.owner)
         return Response(serializers.TagCountSerializer(counts, many=True).data)
+
+
+class NoteLanguageView(NoteAPIView):
+    @extend_schema(operation_id="notes_language_retrieve", responses=serializers.LanguageSerializer)
+    def get(self, request: Request) -> Response:
+        """The language that the owner's notes are in for search."""
+        return self._shown()
+
+    @extend_schema(
+        operation_id="notes_language_update",
+        request=serializers.LanguageSerializer,
+        responses=serializers.LanguageSerializer,
+    )
+    def put(self, request: Request) -> Response:
+        """Choose it: notes without a language of their own are indexed anew."""
+        sent = self.sent(serializers.LanguageSerializer)
+        languages.language_set(owner=self.owner, language=sent["language"])
+        return self._shown()
+
+    def _shown(self) -> Response:
+        shown = {
+            "language": languages.language_of(owner=self.owner),
+            "languages": languages.languages_available(),
+        }
+        return Response(serializers.LanguageSerializer(shown).data)
 
 
 def _validated(serializer: type[Any], data: Any) -> dict[str, Any]:

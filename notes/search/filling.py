@@ -18,6 +18,10 @@ from notes.models import Note, NoteSearchEntry
 STEP = 4
 #: The name of the task that fills what is pending.
 FILL_TASK = "notes.search.fill"
+#: The name of the task that writes a person's entries anew.
+REINDEX_TASK = "notes.search.reindex"
+#: Notes that it does in one transaction.
+REINDEXED = 50
 
 _REBUILD = """
 WITH locked AS MATERIALIZED (
@@ -28,6 +32,16 @@ WITH locked AS MATERIALIZED (
 SELECT id FROM locked ORDER BY id DESC
 """
 _WRITE = "SELECT notes_search_write(%s)"
+_REINDEX = """
+WITH locked AS MATERIALIZED (
+  SELECT * FROM notes_note
+  WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s
+  ORDER BY id LIMIT %s FOR NO KEY UPDATE
+), emptied AS (
+  DELETE FROM notes_notesearchentry WHERE note_id IN (SELECT id FROM locked)
+)
+SELECT id FROM locked ORDER BY id DESC
+"""
 _ORPHANS = """
 DELETE FROM notes_notesearchentry AS e WHERE NOT EXISTS (
   SELECT FROM notes_note AS n WHERE n.id = e.note_id AND n.deleted IS NULL)
@@ -72,6 +86,23 @@ def rebuild(*, batch: int) -> Iterator[int]:
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANS)
     fill()
+
+
+@transaction.atomic
+def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID | None:
+    """Write the entries of a person's next notes anew, those that have no language of their own.
+
+    Gives the last of them to go on ``after``, or None when all are done. What is long is pending
+    then.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_REINDEX, [owner_id, after, notes])
+        ids: list[UUID] = [note_id for (note_id,) in cursor.fetchall()]
+        cursor.execute(_WRITE, [ids])
+    if not ids:
+        fill_soon()
+        return None
+    return ids[0]
 
 
 def notes_to_index() -> int:

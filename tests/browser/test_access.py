@@ -53,6 +53,8 @@ def test_pages_have_no_fault_that_axe_knows(open_context, client_of, user, schem
     for path in ("", "?q=bold&folder=/a/", f"{note.id}/", f"{note.id}/edit/", "new/", *history):
         page.goto(f"/notes/{path}")
         assert_accessible(page)
+    page.goto("/settings/")
+    assert_accessible(page)
     page = open_context(color_scheme=scheme, viewport=size).new_page()
     page.goto("/login/")
     assert_accessible(page)

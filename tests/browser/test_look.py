@@ -9,7 +9,7 @@ from tests.notes.writing import note_create, note_delete
 
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
 PAGES = ["/", "/notes/", "/notes/?q=word", "/notes/new/", "/login/", "conversation", "note", "edit"]
-PAGES += ["history", "version", "bin", "/notes/transfers/", "transfer"]
+PAGES += ["history", "version", "bin", "/notes/transfers/", "transfer", "/settings/"]
 
 
 @pytest.mark.parametrize("width", [360, 900, 1440])
