@@ -10,14 +10,6 @@ from psycopg.errors import QueryCanceled
 
 from notes.exceptions import NoteError
 
-# The caller's own limit holds where it is lower.
-_BEGIN = """
-SELECT current_setting('statement_timeout'),
-  set_config('statement_timeout', least(%s, nullif(
-    extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, 0))::integer::text,
-    true)
-"""
-
 
 @contextmanager
 def atomic_within(*, milliseconds: int, error: type[NoteError]) -> Iterator[None]:
@@ -28,7 +20,8 @@ def atomic_within(*, milliseconds: int, error: type[NoteError]) -> Iterator[None
     nested = connection.in_atomic_block
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_BEGIN, [milliseconds])
+            # The caller's own limit holds where it is lower.
+            cursor.execute("SELECT notes_time_limit(%s)", [milliseconds])
             before = cursor.fetchone()[0]
             yield
             if nested:

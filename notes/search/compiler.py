@@ -2,8 +2,9 @@
 
 Each term is any of its variants: its stems in each language that the owner's notes are indexed in,
 the parts of an identifier, the exact word, all pairs of a run of CJK characters. Being joined per
-term, a negation holds in every language. Variants come out of PostgreSQL's own parser, and so does
-the lexeme that a prefix is made of: nothing that was typed gets into a ``tsquery`` as it is.
+term, a negation holds in every language. Variants come out of PostgreSQL's own parser (by
+``notes_search_lexize``), and so does the lexeme that a prefix is made of: nothing that was typed
+gets into a ``tsquery`` as it is.
 
 A word that says nothing in one language (``die`` in German) asks nothing of the notes in it,
 unless nothing else was typed: then the exact word is asked for.
@@ -15,13 +16,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from django.db import connection
-
 from notes.search.folding import cjk_runs
 from notes.search.grammar import Query, Term
 
 #: Shorter beginnings of words would match too much.
 MIN_PREFIX = 3
+
+#: A row of ``notes_search_lexize``: a term's place in the query, from 1, folded, its exact words,
+#: and in one language its stems and the parts of an identifier.
+Lexemes = tuple[int, str, str, str, str, str | None]
 
 _LEXEME = re.compile(r"'((?:[^']|'')*)'")
 
@@ -73,11 +76,14 @@ class Compiled:
 class Compiler:
     """The terms of one query as PostgreSQL reads them, from which the ways to look are made."""
 
-    def __init__(self, query: Query, *, languages: Sequence[str], complete: bool) -> None:
-        """``complete``: ``languages`` are all that the owner's notes are indexed in."""
-        self._languages = list(dict.fromkeys(languages)) or ["simple"]
+    def __init__(
+        self, query: Query, *, lexized: Sequence[Lexemes], languages: Sequence[str], complete: bool
+    ) -> None:
+        """``lexized``: what the query's terms mean in each of ``languages``; ``complete``: these
+        are all that the owner's notes are indexed in."""
+        self._languages = list(languages)
         self._complete = complete
-        self._groups = _lexized(query, self._languages)
+        self._groups = _groups(query, lexized)
 
     @property
     def says_something(self) -> bool:
@@ -158,25 +164,14 @@ class Compiler:
         return _all([words, pairs]), _all([shown, pairs])
 
 
-def _lexized(query: Query, languages: list[str]) -> list[list[_Lexized]]:
-    flat = [_Lexized(term) for group in query.groups for term in group]
-    if not flat:
-        return []
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT * FROM notes_search_lexize(%s, %s, %s)",
-            [
-                [lexized.term.text for lexized in flat],
-                [lexized.term.phrase for lexized in flat],
-                languages,
-            ],
-        )
-        for place, folded, exact, language, stems, parts in cursor.fetchall():
-            lexized = flat[place - 1]
-            lexized.folded, lexized.exact = folded, exact
-            lexized.stems[language] = stems
-            if parts:
-                lexized.parts[language] = parts
+def _groups(query: Query, lexized: Sequence[Lexemes]) -> list[list[_Lexized]]:
+    flat = [_Lexized(term) for term in query.terms]
+    for place, folded, exact, language, stems, parts in lexized:
+        term = flat[place - 1]
+        term.folded, term.exact = folded, exact
+        term.stems[language] = stems
+        if parts:
+            term.parts[language] = parts
     rest = iter(flat)
     groups = [[next(rest) for _ in group] for group in query.groups]
     return [kept for group in groups if (kept := [each for each in group if not each.is_empty])]

@@ -19,10 +19,10 @@ from django.db import connection
 from notes.exceptions import NoteInvalid, SearchTimeout
 from notes.rules import language_checked
 from notes.search import statements
-from notes.search.compiler import Compiled, Compiler, with_prefixes_of_all
+from notes.search.compiler import Compiled, Compiler, Lexemes, with_prefixes_of_all
 from notes.search.excerpts import Finder, excerpt_of
 from notes.search.grammar import Query, parse
-from notes.search.statements import INDEXED, Plan, Sql
+from notes.search.statements import Plan, Sql
 from notes.search.values import (
     Facet,
     Facets,
@@ -40,8 +40,6 @@ MAX_LIMIT = 200
 EVERYTHING = SearchFilters()
 FIRST_PAGE = Page()
 
-#: For this transaction: sorting in memory, and no compiling of what runs for milliseconds.
-_SETTINGS = "SELECT set_config('work_mem', '64MB', true), set_config('jit', 'off', true)"
 _STEMS = """
 SELECT word FROM unnest(%s::text[]) AS word WHERE EXISTS (
   SELECT FROM unnest(%s::text[]) AS language
@@ -51,12 +49,14 @@ SELECT word FROM unnest(%s::text[]) AS word WHERE EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """What is known of the owner's notes before looking; ``notes`` is counted to more than few."""
+    """What is known of the owner's notes before looking, and what the query's terms mean in
+    their languages (``lexized``); ``has_many``: more of them than few."""
 
     user: AbstractBaseUser
-    notes: int
+    has_many: bool
     has_long_notes: bool
     languages: tuple[str, ...]
+    lexized: tuple[Lexemes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +101,18 @@ def search(
     if not request.query.text:
         return SearchPage((), 0, "exact")
     with atomic_within(milliseconds=TIMEOUT_MS, error=SearchTimeout):
-        _rows(Sql(_SETTINGS))
-        known = _owner(owner)
-        return _searched(known, request) if known.notes else SearchPage((), 0, "exact")
+        known = _owner(owner, request)
+        return _searched(known, request) if known.languages else SearchPage((), 0, "exact")
 
 
 def _searched(owner: _Owner, request: _Request) -> SearchPage:
     languages = (request.language,) if request.language else owner.languages
-    complete = set(owner.languages) <= set(languages)
-    compiler = Compiler(request.query, languages=languages, complete=complete)
+    compiler = _compiler(owner, request.query, languages)
     by_text_first = not compiler.says_something
     if by_text_first and (page := _by_text(owner, request)).total:
         return page
     if compiler.has_words:
-        for compiled in _ways(compiler, request, languages, complete):
+        for compiled in _ways(compiler, owner, request, languages):
             page = _by_words(owner, request, compiled, languages)
             if page.total:
                 return page
@@ -123,15 +121,23 @@ def _searched(owner: _Owner, request: _Request) -> SearchPage:
     return SearchPage((), 0, "exact")
 
 
+def _compiler(owner: _Owner, query: Query, languages: Sequence[str]) -> Compiler:
+    return Compiler(
+        query,
+        lexized=owner.lexized,
+        languages=languages,
+        complete=set(owner.languages) <= set(languages),
+    )
+
+
 def _ways(
-    compiler: Compiler, request: _Request, languages: Sequence[str], complete: bool
+    compiler: Compiler, owner: _Owner, request: _Request, languages: Sequence[str]
 ) -> Iterator[Compiled]:
     """The words as they are or as they begin; then, if nothing has them, all as beginnings."""
     first = compiler.compiled(prefixes=request.typing)
     if first.match:
         yield first
-    query = with_prefixes_of_all(request.query)
-    begun = Compiler(query, languages=languages, complete=complete).compiled(prefixes=True)
+    begun = _compiler(owner, with_prefixes_of_all(request.query), languages).compiled(prefixes=True)
     if begun.has_prefix and begun.match != first.match:
         yield begun
 
@@ -172,22 +178,23 @@ def _plan(owner: _Owner, compiled: Compiled) -> Plan:
     if compiled.only_negations:
         return "window"
     matches = 0
-    if owner.notes > statements.FEW_NOTES:
+    if owner.has_many:
         ((explained,),) = _rows(statements.estimate_statement(owner.user, compiled))
         matches = int(explained[0]["Plan"]["Plan Rows"])
-    return statements.plan_of(notes=owner.notes, matches=matches)
+    return statements.plan_of(has_many=owner.has_many, matches=matches)
 
 
 def _overflows(owner: _Owner) -> bool:
-    if owner.notes <= min(statements.FEW_NOTES, statements.WINDOW):
+    if not owner.has_many and statements.FEW_NOTES <= statements.WINDOW:
         return False
     ((more,),) = _rows(statements.overflow_statement(owner.user))
     return bool(more)
 
 
-def _owner(user: AbstractBaseUser) -> _Owner:
-    ((notes, has_long_notes, languages),) = _rows(statements.owner_statement(user))
-    return _Owner(user, notes, has_long_notes, tuple(languages))
+def _owner(user: AbstractBaseUser, request: _Request) -> _Owner:
+    statement = statements.read_statement(user, request.query, request.language)
+    ((has_many, has_long_notes, languages, lexized),) = _rows(statement)
+    return _Owner(user, has_many, has_long_notes, tuple(languages), tuple(lexized or ()))
 
 
 def _found(statement: Sql, *, windowed: bool) -> _Found:
@@ -227,7 +234,8 @@ def _shown(
     for note_id, _, rank in found.rows:
         if note_id not in notes:
             continue
-        title, folder, tags, updated, mode, text = notes[note_id]
+        title, folder, tags, updated, by_words, text = notes[note_id]
+        mode: SearchMode = "words" if by_words else "prefix"
         excerpt = excerpt_of(text, finder, places[note_id])
         hits.append(
             SearchHit(
@@ -240,7 +248,7 @@ def _shown(
                 excerpt=excerpt.text,
                 marks=excerpt.marks,
                 rank=rank,
-                mode=mode,
+                mode="substring" if compiled is None else mode,
             )
         )
     return SearchPage(
@@ -254,34 +262,12 @@ def _shown(
 
 def _notes(
     owner: _Owner, found: _Found, compiled: Compiled | None
-) -> dict[UUID, tuple[str, str, list[str], Any, SearchMode, str]]:
-    """By id: title, folder, tags, time of change, mode, and the text to show a part of."""
+) -> dict[UUID, tuple[str, str, list[str], Any, bool, str]]:
+    """By id: title, folder, tags, time of change, whether by words, the text to show a part of."""
     if not found.rows:
         return {}
-    exact = compiled.exact if compiled is not None and compiled.has_prefix else None
-    rows = _rows(
-        Sql(
-            """
-SELECT id, title, folder, tags, n.updated,
-  CASE WHEN %s THEN 'substring' WHEN %s::text IS NULL THEN 'words'
-    WHEN (SELECT coalesce(own.tsv, '') || e.tsv @@ %s::tsquery FROM notes_notesearchentry AS e
-          LEFT JOIN notes_notesearchentry AS own ON own.note_id = e.note_id AND own.start = 0
-          WHERE e.note_id = id AND e.start = place.start) THEN 'words' ELSE 'prefix' END,
-  substr(content, greatest(1, place.start), %s)
-FROM unnest(%s::uuid[], %s::integer[]) AS place (note_id, start)
-JOIN notes_note AS n ON id = place.note_id WHERE owner_id = %s AND deleted IS NULL
-""",
-            (
-                compiled is None,
-                exact,
-                exact,
-                INDEXED,
-                [row[0] for row in found.rows],
-                [row[1] for row in found.rows],
-                owner.user.pk,
-            ),
-        )
-    )
+    places = [(note_id, start) for note_id, start, _ in found.rows]
+    rows = _rows(statements.show_statement(owner.user, places, compiled))
     return {row[0]: row[1:] for row in rows}
 
 

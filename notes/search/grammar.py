@@ -44,6 +44,10 @@ class Query:
     groups: tuple[Group, ...]
 
     @property
+    def terms(self) -> list[Term]:
+        return [term for group in self.groups for term in group]
+
+    @property
     def literal(self) -> str:
         """The text without the quotes around phrases."""
         return " ".join(self.text.replace('"', " ").split())

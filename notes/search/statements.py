@@ -6,14 +6,17 @@ the index. Values are bound, never formatted into a statement.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import md5
 from typing import Any, Literal
+from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
 
 from notes.folders import ROOT, folder_normalised
 from notes.search.compiler import Compiled, quoted
+from notes.search.grammar import Query
 from notes.search.values import Page, SearchFilters
 from notes.tags import tags_normalised
 
@@ -47,28 +50,40 @@ class Sql:
     values: tuple[Any, ...] = ()
 
 
-def plan_of(*, notes: int, matches: int) -> Plan:
-    """``notes``: how many the owner has; ``matches``: how many the planner expects."""
-    return "window" if notes <= FEW_NOTES or matches > MANY_MATCHES else "index"
+def plan_of(*, has_many: bool, matches: int) -> Plan:
+    """``has_many``: more notes than few; ``matches``: how many the planner expects."""
+    return "window" if not has_many or matches > MANY_MATCHES else "index"
 
 
-def owner_statement(owner: AbstractBaseUser) -> Sql:
-    """How many entries the owner has (up to more than few), whether some notes have more than one,
-    and the languages of them."""
+def read_statement(owner: AbstractBaseUser, query: Query, language: str) -> Sql:
+    """Whether the owner has more entries than few, whether some notes have more than one, their
+    languages, and what the query's terms mean in these, or in the given one."""
     return Sql(
-        """
-WITH RECURSIVE spoken AS (
-  (SELECT language FROM notes_notesearchentry WHERE owner_id = %s ORDER BY language LIMIT 1)
-  UNION ALL
-  SELECT (SELECT language FROM notes_notesearchentry
-          WHERE owner_id = %s AND language > spoken.language ORDER BY language LIMIT 1)
-  FROM spoken WHERE spoken.language IS NOT NULL
-)
-SELECT (SELECT count(*) FROM (SELECT FROM notes_notesearchentry WHERE owner_id = %s LIMIT %s) AS e),
-  EXISTS (SELECT FROM notes_notesearchentry WHERE owner_id = %s AND NOT whole),
-  ARRAY(SELECT language FROM spoken WHERE language IS NOT NULL)
-""",
-        (owner.pk, owner.pk, owner.pk, FEW_NOTES + 1, owner.pk),
+        "SELECT * FROM notes_search_read(%s, %s, %s, %s, %s)",
+        (
+            owner.pk,
+            FEW_NOTES,
+            [term.text for term in query.terms],
+            [term.phrase for term in query.terms],
+            language,
+        ),
+    )
+
+
+def show_statement(
+    owner: AbstractBaseUser, places: Sequence[tuple[UUID, int]], compiled: Compiled | None
+) -> Sql:
+    """What is shown of notes: id, title, folder, tags, time of change, whether the words of the
+    query themselves are in it, and the text from the given character on."""
+    return Sql(
+        "SELECT * FROM notes_search_show(%s, %s::uuid[], %s::integer[], %s, %s::tsquery)",
+        (
+            owner.pk,
+            [note_id for note_id, _ in places],
+            [start for _, start in places],
+            INDEXED,
+            compiled.exact if compiled is not None and compiled.has_prefix else None,
+        ),
     )
 
 
@@ -126,26 +141,15 @@ def page_statement(found: list[Sql], page: Page) -> Sql:
 WITH found AS MATERIALIZED ({union}),
 counted AS (SELECT count(*) AS total FROM found)
 SELECT counted.total,
-  CASE WHEN counted.total BETWEEN 1 AND %s THEN ({_FACETS}) END,
+  (SELECT notes_search_facets(ARRAY(SELECT note_id FROM found), %s)
+   FROM counted WHERE total BETWEEN 1 AND %s),
   hit.note_id, hit.start, hit.rank, hit.updated
 FROM counted LEFT JOIN LATERAL (
   SELECT * FROM found ORDER BY rank DESC, updated DESC, note_id DESC LIMIT %s OFFSET %s
 ) AS hit ON TRUE
 """,  # noqa: S608
-        (*values, faceted, FACETS, FACETS, page.limit, page.offset),
+        (*values, FACETS, faceted, page.limit, page.offset),
     )
-
-
-_FACETS = """
-SELECT json_build_object(
-  'folders', (SELECT json_agg(json_build_array(folder, number)) FROM (
-    SELECT folder, count(*) AS number FROM found JOIN notes_note ON id = note_id
-    GROUP BY folder ORDER BY count(*) DESC, folder LIMIT %s) AS f),
-  'tags', (SELECT json_agg(json_build_array(tag, number)) FROM (
-    SELECT min(tag) AS tag, count(*) AS number
-    FROM found JOIN notes_note ON id = note_id, unnest(tags, tags_folded) AS t (tag, folded)
-    GROUP BY folded ORDER BY count(*) DESC, folded LIMIT %s) AS t))
-"""
 
 
 def substring_statement(
@@ -177,8 +181,10 @@ def _whole_notes(
         lexemes = filter_lexemes(filters)
     else:
         updated = _updated(filters)
+        # Not as a column alone: the planner would read the owner's part of another index as well,
+        # which is all of the owner's entries, to spare itself the few rows that were found.
         source = Sql(
-            f"notes_notesearchentry WHERE owner_id = %s AND whole AND {updated.text}",
+            f"notes_notesearchentry WHERE owner_id + 0 = %s AND whole AND {updated.text}",
             (owner.pk, *updated.values),
         )
         lexemes = " & ".join(filter(None, [quoted(f"=o:{owner.pk}"), filter_lexemes(filters)]))

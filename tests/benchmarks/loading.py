@@ -41,8 +41,18 @@ def database() -> Iterator[None]:
         connection.creation.destroy_test_db("postgres", verbosity=0)
 
 
-def load(notes: Iterable[tuple[int, MadeNote]], *, indexed: bool = True) -> list[UUID]:
-    """COPY notes of owners, each a minute older than the one before, and index them in bulk.
+def store(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
+    """COPY notes, each a minute older than the one before, in the caller's transaction."""
+    from django.db import connection
+
+    ids = _copied(notes)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE notes_note, notes_notesearchentry")
+    return ids
+
+
+def load(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
+    """The same for very many notes of an empty database: committed, and indexed in bulk.
 
     Indexes are made after the rows that are in them. Says how long each step took.
     """
@@ -53,9 +63,8 @@ def load(notes: Iterable[tuple[int, MadeNote]], *, indexed: bool = True) -> list
         cursor.execute("SET maintenance_work_mem = '512MB'")
         with _without_indexes("notes_note"), _step("notes copied"):
             ids = _copied(notes)
-        if indexed:
-            with _without_indexes("notes_notesearchentry"), _step("notes indexed"):
-                _indexed(ids)
+        with _without_indexes("notes_notesearchentry"), _step("notes indexed"):
+            _indexed(ids)
         cursor.execute("ALTER TABLE notes_note ENABLE TRIGGER notes_search_follow")
         cursor.execute("VACUUM (ANALYZE) notes_note, notes_notesearchentry")
     return ids

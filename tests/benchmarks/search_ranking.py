@@ -64,9 +64,9 @@ def compared(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Store the notes in both; what ours and SQLite's measure is."""
     from notes.search import Page, search
-    from tests.benchmarks.loading import load
+    from tests.benchmarks.loading import store
 
-    ids = load([(owner.pk, note) for note in notes])
+    ids = store([(owner.pk, note) for note in notes])
     numbers = {note_id: number for number, note_id in enumerate(ids)}
     sqlite = SqliteNotes()
     sqlite.add((number, *note, 1) for number, note in enumerate(notes))

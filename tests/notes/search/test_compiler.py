@@ -7,9 +7,10 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notes.search.compiler import Compiled, Compiler
+from notes.search.compiler import Compiled
 from notes.search.grammar import MAX_CHARACTERS, MAX_TERMS, parse
 from notes.search.statements import plan_of
+from tests.notes.search.compiling import compiler
 
 ANY = st.text(
     st.sampled_from("ab \"'-|&!()<>:*\\%=.@/\x00é日本ア🎉\u0301\n") | st.characters(), max_size=80
@@ -35,9 +36,8 @@ def _database(db: None) -> None:
 def compiled(
     typed: str, *languages: str, prefixes: bool = False, complete: bool = True
 ) -> Compiled:
-    return Compiler(parse(typed), languages=languages or ("english",), complete=complete).compiled(
-        prefixes=prefixes
-    )
+    read = compiler(parse(typed), languages=languages or ("english",), complete=complete)
+    return read.compiled(prefixes=prefixes)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ def test_whatever_is_typed_is_a_query(typed: str, languages: set[str]) -> None:
 
 
 def test_small_owners_and_common_words_are_read_from_the_window() -> None:
-    assert plan_of(notes=5_000, matches=1) == "window"
-    assert plan_of(notes=20_001, matches=6_001) == "window"
-    assert plan_of(notes=20_001, matches=6_000) == "index"
+    assert plan_of(has_many=False, matches=6_001) == "window"
+    assert plan_of(has_many=True, matches=6_001) == "window"
+    assert plan_of(has_many=True, matches=6_000) == "index"

@@ -13,9 +13,10 @@ from django.db import connection
 from accounts.models import User
 from notes.models import Note
 from notes.search import Page, SearchFilters, search, statements
-from notes.search.compiler import Compiled, Compiler
+from notes.search.compiler import Compiled
 from notes.search.grammar import parse
 from notes.search.statements import Plan, Sql
+from tests.notes.search.compiling import compiler
 from tests.notes.writing import note_create
 
 SHARED = "milk eggs run running the who 日本語 東京 getUserName café =o:1 c++ état die Haus"
@@ -53,8 +54,8 @@ def asked(people: list[User], chance: random.Random) -> Iterator[tuple[User, Sql
     folders = [None, "/", "/shared/", "/a/", "/m/"]
     for _ in range(QUERIES):
         query = parse(any_query(chance))
-        compiler = Compiler(query, languages=["english", "german", "simple"], complete=True)
-        ways = [compiler.compiled(), compiler.compiled(prefixes=True)]
+        read = compiler(query, languages=["english", "german", "simple"])
+        ways = [read.compiled(), read.compiled(prefixes=True)]
         for _ in range(VARIATIONS):
             person = chance.choice(people)
             filters = SearchFilters(

@@ -260,7 +260,7 @@ def test_note_is_saved_whatever_words_it_holds(alice: User, alphabet: str) -> No
 def test_search_that_takes_too_long_is_an_error_of_its_own(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sleep(user: User) -> None:
+    def sleep(user: User, request: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(5)")
 
@@ -273,7 +273,7 @@ def test_search_that_takes_too_long_is_an_error_of_its_own(
 def test_search_hides_no_other_failure_of_the_database(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(user: User) -> None:
+    def fail(user: User, request: Any) -> None:
         raise OperationalError("gone")
 
     monkeypatch.setattr(engine, "_owner", fail)
