@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from asgiref.sync import SyncToAsync
 from django.db import close_old_connections
-from procrastinate import exceptions as procrastinate_exceptions
 from procrastinate import jobs as procrastinate_jobs
 from procrastinate.app import App
 from procrastinate.contrib.django import app as django_app
@@ -24,6 +23,7 @@ from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 
 from chat.runs import event_log, heartbeats, lifecycle, recovery
+from chat.runs.claims import ClaimedJobs
 from tools.threads import unit_of_work
 from web import feed
 
@@ -74,6 +74,7 @@ class Supervisor:
         connector = PsycopgConnector(kwargs=connector_params(), min_size=1, max_size=4)
         async with django_app.with_connector(connector).open_async() as app:
             app.perform_import_paths()
+            app.job_manager = ClaimedJobs(app.connector)
             self._worker = self._make_worker(app)
             if self._stopping.is_set():
                 return
@@ -129,10 +130,7 @@ class Supervisor:
                 )
                 continue
             logger.warning("%s %s lost its worker; taking it up", job.task_name, job.task_kwargs)
-            try:
-                await jobs.retry_job(job)
-            except procrastinate_exceptions.ConnectorException:
-                logger.exception("Job %s could not be taken up", job.id)
+            await jobs.retry_job(job)
 
     async def _pause(self, seconds: float) -> None:
         try:
