@@ -1,8 +1,9 @@
 """Grouped writes of the event log: one INSERT and one NOTIFY per process per flush.
 
 Owns what was published and is not stored yet, for all runs of this process: at once after a pause,
-then every ``interval``. A failed write is tried again (it is idempotent); what a boundary wants to
-commit itself is lent out by ``detached``.
+then every ``interval``, but what begins a run, or ends its silence, is not kept waiting: somebody
+may listen to it in another process. A failed write is tried again (it is idempotent); what a
+boundary wants to commit itself is lent out by ``detached``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError
 
+from chat import events
 from chat.events import LoggedEvent
 from chat.runs import event_log
 from tools.threads import unit_of_work
@@ -23,6 +25,9 @@ from tools.threads import unit_of_work
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
+
+#: A run that said nothing for this long is heard at once elsewhere too, and no more often.
+SILENT_SECONDS = 1.0
 
 
 class Flusher:
@@ -33,13 +38,26 @@ class Flusher:
         self._in_flight: frozenset[UUID] = frozenset()
         self._lent: set[UUID] = set()
         self._written = asyncio.Condition()
+        self._spoke: dict[UUID, float] = {}
         self._work = asyncio.Event()
+        self._urgent = asyncio.Event()
         self._closing = False
 
     def add(self, logged: tuple[LoggedEvent, ...]) -> None:
         for item in logged:
             self._pending.setdefault(item.run_id, []).append(item)
+            if self._ends_silence(item):
+                self._urgent.set()
         self._work.set()
+
+    def _ends_silence(self, item: LoggedEvent) -> bool:
+        """Whether it begins the run, or is its first text since long."""
+        if not isinstance(item.event, events.TextDelta | events.ThinkingDelta):
+            return isinstance(item.event, events.RunStarted)
+        now = time.monotonic()
+        spoke = self._spoke.get(item.run_id)
+        self._spoke[item.run_id] = now
+        return spoke is None or now - spoke > SILENT_SECONDS
 
     async def settled(self, run_id: UUID) -> None:
         """Until everything that was added for this run is in the log."""
@@ -78,18 +96,29 @@ class Flusher:
         while True:
             await self._work.wait()
             if not self._closing:
-                await asyncio.sleep(max(0.0, next_flush - time.monotonic()))
+                await self._gather_until(next_flush)
             self._work.clear()
+            self._urgent.clear()
             await self._flush()
             next_flush = time.monotonic() + self._interval
             if self._closing and not self._pending:
                 return
 
+    async def _gather_until(self, next_flush: float) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, next_flush - time.monotonic())):
+                await self._urgent.wait()
+        except TimeoutError:
+            return
+
     def close(self) -> None:
         self._closing = True
         self._work.set()
+        self._urgent.set()
 
     async def _flush(self) -> None:
+        long_ago = time.monotonic() - SILENT_SECONDS
+        self._spoke = {run_id: at for run_id, at in self._spoke.items() if at > long_ago}
         taken = {k: v for k, v in self._pending.items() if v and k not in self._lent}
         self._pending = {k: v for k, v in self._pending.items() if v and k not in taken}
         logged = [item for items in taken.values() for item in items]

@@ -105,3 +105,53 @@ async def test_flusher_writes_what_is_pending_when_it_is_closed(written):
     await asyncio.wait_for(task, 5)
 
     assert written == [(logged(1),), (logged(2),)]
+
+
+def said(seq, run_id=RUN):
+    return LoggedEvent(run_id, 1, seq, events.TextDelta(message_id=run_id, text=str(seq)))
+
+
+@pytest.fixture
+async def slow_writer(written):
+    """It gathers for a minute: what it writes sooner is not kept waiting."""
+    writer = Flusher(origin="x", interval=60.0)
+    task = asyncio.create_task(writer.run())
+    yield writer
+    writer.close()
+    await asyncio.wait_for(task, 5)
+
+
+async def test_flusher_keeps_the_first_text_of_a_run_waiting_for_no_gathering(slow_writer, written):
+    slow_writer.add((logged(1),))
+    await asyncio.wait_for(slow_writer.settled(RUN), 5)
+    slow_writer.add((said(2),))
+    await asyncio.wait_for(slow_writer.settled(RUN), 5)
+
+    assert written == [(logged(1),), (said(2),)]
+
+
+async def test_flusher_writes_a_text_at_once_after_silence(slow_writer, written, monkeypatch):
+    for seq in (1, 2):
+        slow_writer.add((said(seq),))
+        if seq == 1:
+            await asyncio.wait_for(slow_writer.settled(RUN), 5)
+    monkeypatch.setattr(flusher_module, "SILENT_SECONDS", -1.0)
+    slow_writer.add((said(3),))
+    await asyncio.wait_for(slow_writer.settled(RUN), 5)
+
+    assert written == [(said(1),), (said(2), said(3))]
+
+
+async def test_flusher_gathers_what_a_run_goes_on_to_say(slow_writer, written):
+    slow_writer.add((said(1),))
+    await asyncio.wait_for(slow_writer.settled(RUN), 5)
+    for seq in (2, 3):
+        slow_writer.add((said(seq),))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert written == [(said(1),)]
+
+    slow_writer.add((said(1, OTHER),))
+    await asyncio.wait_for(slow_writer.settled(OTHER), 5)
+
+    assert written == [(said(1),), (said(2), said(3), said(1, OTHER))]
