@@ -69,7 +69,7 @@ def change_recorded(
     Whoever listens to the owner's feed hears that it changed.
     """
     kind = _KINDS.get(change, OwnerEventKind.NOTE_CHANGED)
-    feed.owner_event_record(owner_id=note.owner_id, kind=kind, object_id=note.pk)
+    feed.owner_events_record(owner_id=note.owner_id, changes=[feed.Change(kind, note.pk)])
     if into is not None:
         NoteRevision.objects.filter(pk=into.pk).update(**_state(note))
         return

@@ -17,7 +17,8 @@ one to go on from exactly if it is there: where it is gone, later ones may be go
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -33,7 +34,10 @@ PAGE = 500
 _INSERT = """
 WITH new AS (
     INSERT INTO web_ownerevent (owner_id, kind, object_id, parent_id, created)
-    VALUES (%s, %s, %s, %s, now())
+    SELECT %s, kind, object_id, parent_id, now()
+    FROM unnest(%s::text[], %s::uuid[], %s::uuid[])
+        WITH ORDINALITY AS change(kind, object_id, parent_id, number)
+    ORDER BY number
 )
 SELECT pg_notify(%s, %s)
 """
@@ -57,16 +61,24 @@ WHERE event.owner_id = kept.owner_id AND position <= old AND position < last
 """
 
 
-def owner_event_record(
-    *, owner_id: int, kind: OwnerEventKind, object_id: UUID, parent_id: UUID | None = None
-) -> None:
-    """To be called in the transaction that makes the change. Listeners hear of its commit.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``parent_id`` is the conversation that the thing belongs to, where there is one."""
 
-    ``parent_id`` is the conversation that the thing belongs to, where there is one.
-    """
-    row = (owner_id, kind.value, object_id, parent_id)
+    kind: OwnerEventKind
+    object_id: UUID
+    parent_id: UUID | None = None
+
+
+def owner_events_record(*, owner_id: int, changes: Sequence[Change]) -> None:
+    """To be called in the transaction that makes the changes. Listeners hear of its commit."""
+    columns = (
+        [change.kind.value for change in changes],
+        [change.object_id for change in changes],
+        [change.parent_id for change in changes],
+    )
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, (*row, CHANNEL, str(owner_id)))
+        cursor.execute(_INSERT, (owner_id, *columns, CHANNEL, str(owner_id)))
 
 
 def owner_events_after(*, owner_id: int, position: int) -> tuple[OwnerEvent, ...]:

@@ -221,9 +221,8 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def _change_record(run: Run, approval: Approval, kind: OwnerEventKind) -> None:
-    feed.owner_event_record(
-        owner_id=run.owner_id, kind=kind, object_id=approval.id, parent_id=run.conversation_id
-    )
+    change = feed.Change(kind, approval.id, parent_id=run.conversation_id)
+    feed.owner_events_record(owner_id=run.owner_id, changes=[change])
 
 
 def _pending() -> QuerySet[Approval]:

@@ -9,7 +9,8 @@ is ``event_log``'s, the rows of approvals are ``approvals``'.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -84,35 +85,49 @@ def run_start(
     """
     if len(content.encode()) > MESSAGE_BYTES:
         raise MessageTooLargeError(f"A message holds at most {MESSAGE_BYTES:,} bytes.")
-    with transaction.atomic():
+    with _one_active_run(conversation_id):
         if conversation_id is None:
-            conversation = Conversation.objects.create(
-                owner=owner, title=_title(content), model=model
-            )
-            feed.owner_event_record(
-                owner_id=owner.pk,
-                kind=OwnerEventKind.CONVERSATION_CREATED,
-                object_id=conversation.id,
-            )
+            conversation = Conversation(owner=owner, model=model)
         else:
             # First the run, then its conversation: executors lock them in this order too.
             _awaiting_close(owner=owner, conversation_id=conversation_id)
             conversation = Conversation.objects.select_for_update().get(
                 id=conversation_id, owner=owner
             )
-        message = Message.objects.create(
+        message = Message(
             conversation=conversation,
             parent_id=conversation.leaf_id,
             role=MessageRole.USER,
             content=content,
         )
-        run = _run_insert(conversation=conversation, message=message, model=model)
-        if not conversation.title:
-            conversation.title = _title(content)
-        conversation.leaf = message
-        conversation.save(update_fields=["title", "leaf", "updated"])
-        _run_defer(run)
-    return run
+        conversation.title = conversation.title or _title(content)
+        # Its row may come later: foreign keys are looked at when all is committed.
+        conversation.leaf_id = message.id
+        if conversation_id is None:
+            conversation.save(force_insert=True)
+        else:
+            conversation.save(update_fields=["title", "leaf", "updated"])
+        message.save(force_insert=True)
+        return _run_make(
+            conversation=conversation,
+            message=message,
+            model=model,
+            is_first=conversation_id is None,
+        )
+
+
+@contextmanager
+def _one_active_run(conversation_id: UUID | None) -> Iterator[None]:
+    """The transaction that makes a run; what it began is undone where another one is active."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError:
+        runs = Run.objects.filter(status__in=ACTIVE_STATUSES)
+        active = runs.filter(conversation=conversation_id).first() if conversation_id else None
+        if active is None:
+            raise
+        raise ConversationBusyError(active.id) from None
 
 
 def _awaiting_close(*, owner: User, conversation_id: UUID) -> None:
@@ -141,36 +156,49 @@ def run_retry(*, owner: User, run_id: UUID, model: str = "") -> Run:
 
 
 def _run_again(*, owner: User, run_id: UUID, model: str, keep_answer: bool) -> Run:
-    with transaction.atomic():
-        ended = Run.objects.select_related("message").get(id=run_id, owner=owner)
+    ended = Run.objects.select_related("message").get(id=run_id, owner=owner)
+    with _one_active_run(ended.conversation_id):
         conversation = Conversation.objects.select_for_update().get(id=ended.conversation_id)
         base_id = _tip(ended) if keep_answer else ended.message_id
-        run = _run_insert(
-            conversation=conversation, message=ended.message, base_id=base_id, model=model
-        )
         conversation.leaf_id = base_id
         conversation.save(update_fields=["leaf", "updated"])
-        _run_defer(run)
+        return _run_make(
+            conversation=conversation, message=ended.message, base_id=base_id, model=model
+        )
+
+
+def _run_make(
+    *,
+    conversation: Conversation,
+    message: Message,
+    model: str,
+    base_id: UUID | None = None,
+    is_first: bool = False,
+) -> Run:
+    """Insert a run with the job that carries it: no worker sees the one before the other.
+
+    Nobody can follow a conversation yet of which this is the first run.
+    """
+    run = Run(
+        owner_id=conversation.owner_id,
+        conversation=conversation,
+        message=message,
+        base_id=base_id,
+        model=model or conversation.model,
+    )
+    run.job_id = _job_defer(run)
+    run.save(force_insert=True)
+    changes = [_change(run, OwnerEventKind.RUN_QUEUED)]
+    if is_first:
+        changes.insert(0, feed.Change(OwnerEventKind.CONVERSATION_CREATED, conversation.id))
+    else:
+        event_log.conversation_notify(conversation_id=conversation.id)
+    feed.owner_events_record(owner_id=run.owner_id, changes=changes)
     return run
 
 
-def _run_insert(
-    *, conversation: Conversation, message: Message, model: str, base_id: UUID | None = None
-) -> Run:
-    try:
-        with transaction.atomic():
-            return Run.objects.create(
-                owner_id=conversation.owner_id,
-                conversation=conversation,
-                message=message,
-                base_id=base_id,
-                model=model or conversation.model,
-            )
-    except IntegrityError:
-        active = Run.objects.filter(conversation=conversation, status__in=ACTIVE_STATUSES).first()
-        if active is None:
-            raise
-        raise ConversationBusyError(active.id) from None
+def _job_defer(run: Run) -> int:
+    return app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
 
 
 def run_defer(*, run_id: UUID) -> None:
@@ -179,7 +207,7 @@ def run_defer(*, run_id: UUID) -> None:
 
 
 def _run_defer(run: Run) -> None:
-    run.job_id = app.configure_task(EXECUTE_TASK, lock=f"run:{run.id}").defer(run_id=str(run.id))
+    run.job_id = _job_defer(run)
     run.save(update_fields=["job_id"])
     event_log.conversation_notify(conversation_id=run.conversation_id)
     _change_record(run, OwnerEventKind.RUN_QUEUED)
@@ -187,9 +215,11 @@ def _run_defer(run: Run) -> None:
 
 def _change_record(run: Run, kind: OwnerEventKind) -> None:
     """In the transaction that sets the status: the owner's listeners hear of it."""
-    feed.owner_event_record(
-        owner_id=run.owner_id, kind=kind, object_id=run.id, parent_id=run.conversation_id
-    )
+    feed.owner_events_record(owner_id=run.owner_id, changes=[_change(run, kind)])
+
+
+def _change(run: Run, kind: OwnerEventKind) -> feed.Change:
+    return feed.Change(kind, run.id, parent_id=run.conversation_id)
 
 
 def run_begin(*, run_id: UUID) -> Begun | None:

@@ -79,7 +79,7 @@ def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
 
 
 def _change_record(owner: User, conversation_id: UUID, kind: OwnerEventKind) -> None:
-    feed.owner_event_record(owner_id=owner.pk, kind=kind, object_id=conversation_id)
+    feed.owner_events_record(owner_id=owner.pk, changes=[feed.Change(kind, conversation_id)])
 
 
 def _jobs_delete(job_ids: list[int | None]) -> None:

@@ -19,7 +19,7 @@ CHANGED = OwnerEventKind.NOTE_CHANGED
 
 
 def record(user, number: int, kind=CHANGED) -> None:
-    feed.owner_event_record(owner_id=user.pk, kind=kind, object_id=UUID(int=number))
+    feed.owner_events_record(owner_id=user.pk, changes=[feed.Change(kind, UUID(int=number))])
 
 
 def told(user, position=0) -> list[tuple[int, int]]:
@@ -58,12 +58,13 @@ def test_entry_of_a_change_that_was_rolled_back_is_not_told(user):
 @pytest.mark.django_db(transaction=True)
 def test_entry_that_is_committed_later_is_told_although_it_was_written_first(user):
     with psycopg.connect(**connector_params()) as slow:
-        row = (user.pk, CHANGED.value, uuid4(), None)
+        late_id = uuid4()
+        row = (user.pk, [CHANGED.value], [late_id], [None])
         slow.execute(feed._INSERT, (*row, feed.CHANNEL, str(user.pk)))
         record(user, 2)
         assert told(user) == [(1, 2)]
         slow.commit()
-    late = OwnerEvent.objects.get(object_id=row[2])
+    late = OwnerEvent.objects.get(object_id=late_id)
     assert late.id < OwnerEvent.objects.get(object_id=UUID(int=2)).id
     assert [position for position, _ in told(user, 1)] == [2]
 
