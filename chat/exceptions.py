@@ -8,13 +8,14 @@ ChatError                     for the person: a public message and a machine-rea
   MessageTooLargeError        more text than one message may hold
   ApprovalClosedError         it was decided otherwise, or is no longer awaited; carries its id
   ApprovalStaleError          what the call would change is another by now; carries its id
-  ApprovalInvalidError        the decision itself is none that can be taken; names the field
+  ApprovalInvalidError        the decision itself is none that can be taken; says of which field
 HandBack                      for the worker: the process goes down, another takes the run on
 FencedOut                     for the executor: another attempt owns the run; stop silently
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from chat.types import Fault
@@ -74,9 +75,9 @@ class ApprovalStaleError(ChatError):
 class ApprovalInvalidError(ChatError):
     code = "invalid"
 
-    def __init__(self, message: str, *, field: str) -> None:
+    def __init__(self, message: str, *, fields: Mapping[str, Sequence[str]]) -> None:
         super().__init__(message)
-        self.field = field
+        self.fields = fields
 
 
 class HandBack(Exception):

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tools.exceptions import ToolError
+from tools.exceptions import ArgumentsError
 
 SHOWN_ERRORS = 10
 
@@ -34,11 +34,11 @@ class Signature:
         return {"properties": {}, **schema, "additionalProperties": False}
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """``arguments`` as the values that the function takes; ``ToolError`` if they do not fit."""
+        """``arguments`` as the values that the function takes; else ``ArgumentsError``."""
         try:
             bound = self._adapter.validate_python(dict(arguments))
         except ValidationError as error:
-            raise ToolError(self._explain(error)) from error
+            raise ArgumentsError(self._explain(error), faults=_faults(error)) from error
         return {name: getattr(bound, name) for name in self._names}
 
     def _explain(self, error: ValidationError) -> str:
@@ -56,6 +56,15 @@ class Signature:
             known = ", ".join(self._names) or "no arguments"
             return f"{place}: unknown; this tool takes {known}"
         return f"{place}: {message[:300]}"
+
+
+def _faults(error: ValidationError) -> dict[str, list[str]]:
+    faults: dict[str, list[str]] = {}
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        inside = ".".join(str(part) for part in detail["loc"][1:])[:100]
+        said = f"{inside}: {detail['msg']}" if inside else detail["msg"]
+        faults.setdefault(str(detail["loc"][0]), []).append(said[:300])
+    return faults
 
 
 def _fields(function: Callable[..., object]) -> list[tuple[str, Any, Field[Any]]]:

@@ -26,7 +26,7 @@ from chat.exceptions import ApprovalClosedError, ApprovalInvalidError, ApprovalS
 from chat.models import Approval, ApprovalScope, ToolRule
 from chat.runs import approvals, rules
 from chat.runs.deciding import Decision, approval_decide
-from web.errors import ApiError, invalid, not_found
+from web.errors import ApiError, not_found
 from web.fields import ExactTextField
 from web.schema import ErrorSerializer
 
@@ -211,7 +211,7 @@ def told(owner: User) -> Iterator[None]:
     except (Approval.DoesNotExist, ToolRule.DoesNotExist):
         raise not_found() from None
     except ApprovalInvalidError as error:
-        raise invalid(str(error), field=error.field) from None
+        raise ApiError(error.code, str(error), 400, error.fields) from None
     except (ApprovalClosedError, ApprovalStaleError) as error:
         found = approvals.approval_get(owner=owner, approval_id=error.approval_id)
         shown = {"approval": ApprovalSerializer(found).data}

@@ -31,7 +31,7 @@ from chat.models import (
 from chat.runs.approvals import approval_folded
 from chat.transcript import selectors
 from chat.types import StopReason, Touched
-from chat.wire.shown import ShownRun, UndoState, run_shown
+from chat.wire.shown import ShownMessage, ShownRun, UndoState, run_shown
 from notes.undo import calls_in_effect
 from web.markdown import render
 
@@ -147,6 +147,13 @@ def run_messages(*, run_id: UUID) -> list[Message]:
 
 def run_undo_states(*, owner: User, run_id: UUID) -> dict[str, UndoState]:
     return undo_states(owner=owner, messages=run_messages(run_id=run_id))
+
+
+def answer_shown(*, owner: User, run: Run, message_id: UUID) -> ShownMessage:
+    """One message of a run, as it is now."""
+    rows = run_messages(run_id=run.id)
+    shown = run_from_rows(run, rows, (), undo_states(owner=owner, messages=rows))
+    return next(message for message in shown.messages if message.id == message_id)
 
 
 def run_from_rows(

@@ -152,6 +152,12 @@ def approvals_pending(*, owner: User, run_id: UUID | None = None) -> QuerySet[Ap
     return _with_rows(rows).order_by("requested", "id")
 
 
+def approvals_together(*, owner: User, message_id: UUID) -> list[Approval]:
+    """All calls of one answer that a person was asked about, in their order, decided or not."""
+    rows = Approval.objects.filter(owner=owner, call__message_id=message_id)
+    return list(_with_rows(rows).order_by("call__position"))
+
+
 def approval_get(*, owner: User, approval_id: UUID) -> Approval:
     """Raises ``Approval.DoesNotExist``."""
     return _with_rows(Approval.objects.all()).get(id=approval_id, owner=owner)

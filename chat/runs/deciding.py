@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -31,9 +31,9 @@ from chat.runs import approvals, event_log, lifecycle, rules
 from tools.approval import canonical
 from tools.arguments import parse_arguments
 from tools.definitions import Outcome, ToolContext
-from tools.exceptions import ToolError
+from tools.exceptions import ArgumentsError, ToolError
 from tools.invocation import Described, describe
-from tools.registry import registry
+from tools.registry import Tool, registry
 
 Decision = Literal["approved", "denied"]
 
@@ -111,6 +111,49 @@ def approval_decide(
     return approvals.approval_get(owner=owner, approval_id=approval_id)
 
 
+#: Why a word may not be taken.
+REFUSALS = (ApprovalClosedError, ApprovalStaleError, ApprovalInvalidError)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A word that was not taken, and why."""
+
+    approval_id: UUID
+    error: ApprovalClosedError | ApprovalStaleError | ApprovalInvalidError
+
+
+def approvals_decide(
+    *,
+    owner: User,
+    approval_ids: Sequence[UUID],
+    decision: Decision,
+    reason: str = "",
+    arguments: Mapping[UUID, Mapping[str, Any]] | None = None,
+    go_on: bool = False,
+) -> list[Refused]:
+    """The same word on several calls, each on its own: what cannot be taken keeps its place.
+
+    ``arguments`` are by approval. The ids are in the order of the calls; denials are taken from the
+    last to the first, since one closes all that come after it. Raises ``Approval.DoesNotExist``.
+    """
+    refused = []
+    edited = arguments or {}
+    for approval_id in reversed(approval_ids) if decision == "denied" else approval_ids:
+        try:
+            approval_decide(
+                owner=owner,
+                approval_id=approval_id,
+                decision=decision,
+                reason=reason,
+                arguments=edited.get(approval_id),
+                go_on=go_on,
+            )
+        except REFUSALS as error:
+            refused.append(Refused(approval_id, error))
+    return refused
+
+
 def _canonical(arguments: Mapping[str, Any] | None) -> str | None:
     """The arguments as they will be read again: clean text, one order."""
     if arguments is None:
@@ -118,7 +161,21 @@ def _canonical(arguments: Mapping[str, Any] | None) -> str | None:
     try:
         return canonical(parse_arguments(json.dumps(arguments)))
     except ToolError as error:
-        raise ApprovalInvalidError(str(error), field="arguments") from None
+        raise _invalid("arguments", str(error)) from None
+
+
+def _invalid(field: str, message: str) -> ApprovalInvalidError:
+    return ApprovalInvalidError(message, fields={field: [message]})
+
+
+def _fit(tool: Tool | None, arguments: str) -> None:
+    """Raises ``ApprovalInvalidError``, which says of each argument what is wrong with it."""
+    try:
+        if tool is not None:
+            tool.signature.bind(parse_arguments(arguments))
+    except ArgumentsError as error:
+        fields = {f"arguments.{name}": said for name, said in error.faults.items()}
+        raise ApprovalInvalidError(str(error), fields=fields) from None
 
 
 def _described(approval: Approval, arguments: str | None) -> Described | Outcome:
@@ -143,9 +200,10 @@ def _described(approval: Approval, arguments: str | None) -> Described | Outcome
 def _check(approval: Approval, word: _Word, edited: Described | Outcome) -> None:
     if word.scope not in approval.preview.get("scopes", ()):
         message = "A rule would not end the asking about this call."
-        raise ApprovalInvalidError(message, field="scope")
+        raise _invalid("scope", message)
     if word.arguments is not None and isinstance(edited, Outcome):
-        raise ApprovalInvalidError(edited.content, field="arguments")
+        _fit(registry.get(approval.call.name), word.arguments)
+        raise _invalid("arguments", edited.content)
 
 
 def _is_shown(approval: Approval, found: Described | Outcome) -> bool:

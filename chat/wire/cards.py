@@ -1,24 +1,30 @@
-"""What a page shows of an approval: the values of its card. Nothing in them can pass for the page.
+"""What a page shows of approvals: the values of their card. Nothing in them can pass for the page.
 
-Owns what makes invisible characters visible and the lines of a diff. The card is plain text outside
-any Markdown; what it looks like is the template's.
+All calls of an answer that wait for a person are one card. Owns what makes invisible characters
+visible, the lines of a diff, and the arguments of a call as fields of a form. The card is plain
+text outside any Markdown; what it looks like is the template's.
 """
 
 from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from chat.loop.folding import FoldedApproval
+from tools.registry import registry
 
 #: Blank to look at, though not by their category.
 _BLANK = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 #: Controls, formats (bidirectional and zero-width ones), surrogates, private use, separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+#: Arguments with more characters than these together are not offered to be changed on a page.
+EDITED_CHARACTERS = 100_000
 
 _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
@@ -36,15 +42,44 @@ class DiffLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentField:
+    """One argument of a call as a person can change it: text as it is, anything else as JSON."""
+
+    name: str
+    value: str
+    is_text: bool
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a person wrote on a card that could not be taken: ``values`` and ``errors`` by argument.
+
+    ``errors`` of "" are about all of them.
+    """
+
+    reason: str
+    values: Mapping[str, str]
+    errors: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class ShownApproval:
-    """``status`` is in words and empty while the decision is awaited."""
+    """``status`` is in words and empty while the decision is awaited.
+
+    ``changed`` names the arguments that were changed; ``fields`` is empty where they are too long
+    to be changed on a page.
+    """
 
     id: UUID
     tool: str
     text: str
     diff: tuple[DiffLine, ...]
     arguments: str
+    fields: tuple[ArgumentField, ...]
+    errors: tuple[str, ...]
     edited: str
+    changed: str
     because: str
     for_good: bool
     scopes: tuple[str, ...]
@@ -54,14 +89,62 @@ class ShownApproval:
     reason: str
     by: str
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether the person is in the middle of changing the arguments."""
+        return bool(self.errors or any(field.errors for field in self.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCard:
+    """The calls of one answer that wait for a person's word, in their order."""
+
+    message_id: UUID
+    approvals: tuple[ShownApproval, ...]
+
+    @property
+    def together(self) -> bool:
+        return len(self.approvals) > 1
+
 
 def visible(text: str) -> str:
     """``text`` with every character that cannot be seen as its code: ⟨U+202E⟩."""
     return "".join(f"⟨U+{ord(c):04X}⟩" if _is_unseen(c) else c for c in text)
 
 
-def approval_shown(approval: FoldedApproval, *, tool: str) -> ShownApproval:
+def card_shown(message_id: UUID, approvals: Iterable[ShownApproval | None]) -> ShownCard | None:
+    """The card of an answer, or None where nothing of it waits."""
+    waiting = tuple(each for each in approvals if each is not None and not each.decision)
+    return ShownCard(message_id, waiting) if waiting else None
+
+
+def argument_fields(tool: str, arguments: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
+    """What can be changed on a page: not what holds anything that nobody could see there."""
+    every = (_field(name, value) for name, value in _ordered(tool, arguments).items())
+    fields = tuple(field for field in every if not any(map(_is_unseen, field.name + field.value)))
+    return fields if sum(len(field.value) for field in fields) <= EDITED_CHARACTERS else ()
+
+
+def _field(name: str, value: Any) -> ArgumentField:
+    is_text = isinstance(value, str)
+    text = value if is_text else json.dumps(value, indent=2, ensure_ascii=False)
+    return ArgumentField(name, text, is_text)
+
+
+def approval_shown(
+    approval: FoldedApproval, *, tool: str, draft: Draft | None = None
+) -> ShownApproval:
     preview = approval.preview
+    fields = argument_fields(tool, approval.arguments)
+    if draft is not None:
+        fields = tuple(
+            replace(
+                field,
+                value=draft.values.get(field.name, field.value),
+                errors=tuple(draft.errors.get(field.name, ())),
+            )
+            for field in fields
+        )
     return ShownApproval(
         id=approval.id,
         tool=visible(tool),
@@ -69,15 +152,18 @@ def approval_shown(approval: FoldedApproval, *, tool: str) -> ShownApproval:
         diff=tuple(map(_line, str(preview.get("diff") or "").split("\n")))
         if preview.get("diff")
         else (),
-        arguments=_pretty(approval.arguments),
-        edited="" if approval.edited is None else _pretty(approval.edited),
+        arguments=_pretty(tool, approval.arguments),
+        fields=fields,
+        errors=tuple(draft.errors.get("", ())) if draft else (),
+        edited="" if approval.edited is None else _pretty(tool, approval.edited),
+        changed=visible(", ".join(_changed(tool, approval.arguments, approval.edited))),
         because=visible(approval.because),
         for_good=approval.effect == "external",
         scopes=approval.scopes,
         expires=approval.expires_at,
         decision=approval.decision,
         status=STATUSES.get(approval.decision, ""),
-        reason=visible(approval.reason),
+        reason=draft.reason if draft else visible(approval.reason),
         by=visible(approval.by),
     )
 
@@ -92,5 +178,27 @@ def _line(line: str) -> DiffLine:
     return DiffLine(_KINDS.get(line[:1], "same"), visible(line))
 
 
-def _pretty(arguments: dict[str, Any]) -> str:
-    return visible(json.dumps(arguments, indent=2, ensure_ascii=False))
+def _changed(tool: str, before: Mapping[str, Any], after: Mapping[str, Any] | None) -> list[str]:
+    if after is None:
+        return []
+    both = _ordered(tool, {**before, **after})
+    return [name for name in both if before.get(name) != after.get(name)]
+
+
+def _pretty(tool: str, arguments: Mapping[str, Any]) -> str:
+    return visible(json.dumps(_ordered(tool, arguments), indent=2, ensure_ascii=False))
+
+
+def _ordered(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The same order from events and from rows, which keep different ones: that of the tool."""
+    known = registry.get(tool)
+    properties = cast("Mapping[str, Any]", known.spec.parameters["properties"]) if known else {}
+    places = {name: place for place, name in enumerate(properties)}
+    names = sorted(arguments, key=lambda name: (places.get(name, len(places)), name))
+    return {name: _sorted(arguments[name]) for name in names}
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(each) for each in value] if isinstance(value, list) else value

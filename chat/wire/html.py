@@ -9,7 +9,7 @@ Targets are made of our own ids: nothing that a model or tool wrote chooses wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 from uuid import UUID
@@ -72,6 +72,7 @@ class HtmlStream:
         if self._whole_due:
             frames = list(self._whole())
             self._whole_due = False
+        frames = list(_latest(frames))
         if self._folded.stop_reason is not None:
             frames.append(("done", {"reason": self._folded.stop_reason}))
         return b"".join(
@@ -99,13 +100,11 @@ class HtmlStream:
                 message = next(m for m in self._folded.messages if m.id == event.message_id)
                 yield from self._message_frames(event, message, new=message.id not in known)
             case ToolUse():
-                message = self._folded.messages[-1]
-                calls = message_shown(message, html="", undo=self.undo).calls
-                yield _rendered(f"m-{message.id}-calls", "inner", "chat/calls.html", calls=calls)
+                yield self._calls_frame(self._folded.messages[-1])
             case ToolStarted() | ToolResult():
                 yield self._call_frame(event.tool_call_id)
             case ApprovalRequired() | ApprovalResolved():
-                yield self._call_frame(event.tool_call_id)
+                yield self._calls_frame(self._call(event.tool_call_id)[0])
                 yield self._end_frame()
             case Notice():
                 target = f"run-{self._run_id}-notices"
@@ -145,17 +144,24 @@ class HtmlStream:
                 for block in stream.feed("", end=True):
                     yield _block(message.id, block)
 
+    def _calls_frame(self, message: FoldedMessage) -> Frame:
+        shown = message_shown(message, html="", undo=self.undo)
+        return _rendered(f"m-{message.id}-calls", "inner", "chat/calls.html", message=shown)
+
     def _call_frame(self, call_id: str) -> Frame:
-        message, position = next(
+        message, position = self._call(call_id)
+        shown = call_shown(
+            message.calls[position], message_id=message.id, position=position, undo=self.undo
+        )
+        return _rendered(shown.id, "replace", "chat/call.html", call=shown)
+
+    def _call(self, call_id: str) -> tuple[FoldedMessage, int]:
+        return next(
             (message, position)
             for message in reversed(self._folded.messages)
             for position, call in enumerate(message.calls)
             if call.id == call_id
         )
-        shown = call_shown(
-            message.calls[position], message_id=message.id, position=position, undo=self.undo
-        )
-        return _rendered(shown.id, "replace", "chat/call.html", call=shown)
 
     def _end_frames(self, event: ErrorOccurred | Done) -> Iterator[Frame]:
         if isinstance(event, Done):
@@ -175,6 +181,18 @@ class HtmlStream:
         for message in self._folded.messages:
             self._texts[message.id] = MarkdownStream()
             self._texts[message.id].feed(message.text, end=message.finish_reason is not None)
+
+
+def _latest(frames: Sequence[Frame]) -> Iterator[Frame]:
+    """Of what fills the same element several times the last: calls are asked about all at once."""
+    last = {data["target"]: place for place, (_, data) in enumerate(frames) if _fills(data)}
+    for place, (name, data) in enumerate(frames):
+        if not _fills(data) or last[data["target"]] == place:
+            yield name, data
+
+
+def _fills(data: Mapping[str, object]) -> bool:
+    return data.get("how") == "inner"
 
 
 def _joined(batch: Iterable[LoggedEvent]) -> Iterator[tuple[Event, str]]:

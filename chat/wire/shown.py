@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from chat.events import ErrorOccurred, Notice
 from chat.loop.folding import Folded, FoldedCall, FoldedMessage
 from chat.types import StopReason, Touched
-from chat.wire.cards import ShownApproval, approval_shown
+from chat.wire.cards import ShownApproval, ShownCard, approval_shown, card_shown
 from tools.registry import registry
 
 SHOWN_CHARACTERS = 16_000
@@ -82,6 +82,10 @@ class ShownMessage:
     thinking: str
     is_thinking: bool
     calls: tuple[ShownCall, ...]
+
+    @property
+    def card(self) -> ShownCard | None:
+        return card_shown(self.id, (call.approval for call in self.calls))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,22 @@
-// Approval cards: sends a decision and puts the card as it is then in its place. A card takes no
-// decision in its first half second, nor before all of its diff was seen.
+// Approval cards: sends a word and puts the card as it is then in its place. A call takes no word in
+// its first half second, nor an approval before all of its diff was seen. With the focus on a call,
+// A approves it and D denies it; elsewhere either key brings the focus to the first that waits.
 import { nodes } from "notewire/html";
 import { post } from "notewire/http";
+import { place } from "notewire/place";
 import { toast } from "notewire/toasts";
 
 const CALM = 500;
+const PENDING = ".approval.pending";
+const KEYS = { a: "approve", d: "deny" };
 const known = new WeakSet();
 
-/** From half a second on a card is calm: nobody can have meant something else. */
+/** From half a second on a call is calm: nobody can have meant something else. */
 function note(root) {
-  for (const card of root.querySelectorAll?.(".approval.pending") ?? []) {
-    if (known.has(card)) continue;
-    known.add(card);
-    setTimeout(() => card.classList.add("calm"), CALM);
+  for (const call of root.querySelectorAll?.(PENDING) ?? []) {
+    if (known.has(call)) continue;
+    known.add(call);
+    setTimeout(() => call.classList.add("calm"), CALM);
   }
 }
 
@@ -29,10 +33,10 @@ function atEnd(diff) {
   return diff.scrollHeight - diff.scrollTop - diff.clientHeight < 8;
 }
 
-/** Why the card takes no approval yet, if so. */
-function tooEarly(card, approves) {
-  if (!card.matches(".calm")) return "The card has just appeared: look at it first.";
-  const diff = card.querySelector(".diff");
+/** Why a call takes no word yet, if so. */
+function tooEarly(call, approves) {
+  if (!call.matches(".calm")) return "The card has just appeared: look at it first.";
+  const diff = call.querySelector(".diff");
   if (approves && diff && !("seen" in diff.dataset) && !atEnd(diff)) {
     diff.focus();
     return "Scroll to the end of what would change first.";
@@ -41,32 +45,69 @@ function tooEarly(card, approves) {
 }
 
 document.addEventListener("submit", async (event) => {
-  const form = event.target.closest("[data-approval]");
+  const form = event.target.closest("[data-card]");
   if (!form) return;
   event.preventDefault();
-  const card = form.closest(".approval");
-  const decision = event.submitter?.value ?? "deny";
-  const early = tooEarly(card, decision !== "deny");
-  if (early) return toast(early, { error: true });
-  const fields = { ...Object.fromEntries(new FormData(form)), decision };
+  const button = event.submitter;
+  if (!button) return;
+  const meant = button.closest(PENDING);
+  const approves = !button.value.startsWith("deny");
+  for (const call of meant ? [meant] : form.querySelectorAll(PENDING)) {
+    const early = tooEarly(call, approves);
+    if (early) return toast(early, { error: true });
+  }
+  const fields = new FormData(form);
+  fields.set("decision", button.value);
+  const focused = form.contains(document.activeElement);
   const buttons = form.querySelectorAll("button");
-  for (const button of buttons) button.disabled = true;
+  for (const each of buttons) each.disabled = true;
   try {
-    show(card, (await post(form.action, fields)).html);
+    show((await post(button.getAttribute("formaction") ?? form.action, fields)).html, focused);
   } catch (error) {
     toast(error.message, { error: true });
-    if (error.body?.error?.html) show(card, error.body.error.html);
-    else for (const button of buttons) button.disabled = false;
+    if (error.body?.error?.html) show(error.body.error.html, focused);
+    else for (const each of buttons) each.disabled = false;
   }
 });
 
-/** The stream may have replaced the card meanwhile: it is found by its id. */
-function show(card, html) {
-  document.getElementById(card.id)?.replaceWith(nodes(html));
-  const badge = document.getElementById("approvals-badge");
-  const left = Number(badge?.textContent) - 1;
-  if (badge && !document.getElementById(card.id)?.matches(".pending")) {
-    badge.textContent = String(Math.max(0, left));
-    badge.hidden = left <= 0;
-  }
+/** What the page shows of an answer's calls is one part of it, found by its id. Whoever had the focus
+    on the card finds it on what still waits, or on what is wrong. */
+function show(html, focused) {
+  const part = nodes(html).firstElementChild;
+  const shown = document.getElementById(part.id);
+  if (!shown) return;
+  const before = shown.querySelectorAll(PENDING).length;
+  place(shown, "replace", html);
+  const now = document.getElementById(part.id);
+  const invalid = now.querySelector("[aria-invalid], .edit > .errorlist");
+  const left = now.querySelectorAll(PENDING);
+  count(left.length - before);
+  if (invalid) (invalid.matches("textarea") ? invalid : invalid.parentElement.querySelector("textarea"))?.focus();
+  else if (focused && !now.contains(document.activeElement)) left[0]?.focus();
 }
+
+function count(change) {
+  const badge = document.getElementById("approvals-badge");
+  if (!badge || !change) return;
+  const waiting = Math.max(0, Number(badge.textContent) + change);
+  badge.textContent = String(waiting);
+  badge.hidden = waiting === 0;
+}
+
+document.addEventListener("keydown", (event) => {
+  const decision = KEYS[event.key.toLowerCase()];
+  if (!decision || event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+  const at = document.activeElement;
+  if (at?.matches("input, textarea, select, [contenteditable]")) return;
+  const call = at?.closest(PENDING);
+  if (call) {
+    event.preventDefault();
+    call.querySelector(`button[value="${decision}"]`).click();
+  } else {
+    const first = document.querySelector(PENDING);
+    if (!first) return;
+    event.preventDefault();
+    first.focus();
+    first.scrollIntoView({ block: "nearest" });
+  }
+});

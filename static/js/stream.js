@@ -1,6 +1,7 @@
 // Follows one run: places the blocks and fragments that the server rendered, in their order, once a
 // frame. The first fragment after each connection is the whole run, so nothing is there twice.
 import { nodes } from "notewire/html";
+import { place } from "notewire/place";
 
 const RETRIES = 8;
 
@@ -70,14 +71,8 @@ export class RunStream {
   fragment({ target, how, html }) {
     const element = document.getElementById(target);
     if (!element) return;
-    const open = [...element.querySelectorAll("details[open]")].map((details) => details.id);
-    if (how === "append") element.append(nodes(html));
-    else if (how === "inner") element.replaceChildren(nodes(html));
-    else {
-      element.replaceWith(nodes(html));
-      this.blocks.clear();
-    }
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    place(element, how, html);
+    if (how === "replace") this.blocks.clear();
   }
 
   block({ target, index, keep, html }) {

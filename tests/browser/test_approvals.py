@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chat.models import Approval
+from chat.testing import ScriptedProvider, calls, says
 from notes.models import Note
 from tests.browser.test_access import assert_accessible
 from tests.browser.test_chat import STORY, finished, send
@@ -53,7 +54,7 @@ def test_person_denies_with_a_reason_in_the_inbox(page, user):
     expect(inbox.locator("#approvals-badge")).to_have_text("1")
     expect(inbox.locator(".approval.calm")).to_be_visible()
     inbox.get_by_label("Reason").fill("not now")
-    inbox.get_by_role("button", name="Deny").click()
+    inbox.get_by_role("button", name="Deny", exact=True).click()
     expect(inbox.locator(".approval .word")).to_have_text("Denied by ada: not now")
     expect(inbox.locator("#approvals-badge")).to_be_hidden()
     expect(page.locator(".approval .word")).to_have_text("Denied by ada: not now")
@@ -74,6 +75,114 @@ def test_new_message_takes_the_place_of_a_decision(page, user):
     assert Note.objects.count() == 0
 
 
+@pytest.fixture
+def three(answer_with):
+    """The assistant asks about three notes at once, the last one long."""
+    made = [("note_create", {"title": title, "content": "milk"}) for title in ("One", "Two")]
+    made += [("note_create", {"title": "Three", "content": "line\n" * 100})]
+    answer_with(ScriptedProvider(calls(*made), says("Done.")))
+
+
+def three_asked(page: Page) -> None:
+    page.goto("/")
+    send(page, "Make three notes")
+    expect(page.locator(".approval.calm")).to_have_count(3)
+
+
+def read(page: Page) -> None:
+    page.locator(".diff").last.evaluate("diff => diff.scrollTo(0, diff.scrollHeight)")
+    expect(page.locator(".diff[data-seen]")).to_have_count(1)
+
+
+def refused(watch) -> None:
+    """The browser reports every 400."""
+    assert [fault for fault in watch.faults if "400 (Bad Request)" in fault] == watch.faults
+    watch.faults.clear()
+
+
+def titles() -> set[str]:
+    return set(Note.objects.values_list("title", flat=True))
+
+
+def test_calls_asked_at_once_are_one_card_and_approved_in_one_go(page, three):
+    three_asked(page)
+    expect(page.locator("[data-card]")).to_have_count(1)
+    page.get_by_role("button", name="Approve all 3").click()
+    expect(page.locator(".toast")).to_contain_text("Scroll to the end")
+    read(page)
+    page.get_by_role("button", name="Approve all 3").click()
+    expect(page.locator(".word")).to_have_text(["Approved by ada"] * 3)
+    finished(page)
+    assert titles() == {"One", "Two", "Three"}
+    live = page.locator("#transcript").inner_text()
+    page.reload()
+    assert page.locator("#transcript").inner_text() == live
+
+
+def test_keys_decide_on_the_card_that_has_the_focus_and_nowhere_else(page, three):
+    three_asked(page)
+    page.get_by_label("Message").press_sequentially("add")
+    expect(page.get_by_label("Message")).to_have_value("add")
+    page.locator(".approval .input").first.press_sequentially("add\n")
+    page.locator("#transcript").evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("a")
+    expect(page.locator(".approval").first).to_be_focused()
+    expect(page.locator(".approval.pending")).to_have_count(3)
+    expect(page.locator(".approval:focus kbd").first).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator(".word")).to_have_text(["Approved by ada"])
+    expect(page.locator(".approval.pending").first).to_be_focused()
+    expect(page.locator(".approval.calm")).to_have_count(2)
+    page.keyboard.press("d")
+    expect(page.locator(".word")).to_have_count(3)
+    finished(page)
+    assert titles() == {"One"}
+
+
+def test_arguments_are_changed_on_the_card(page, three, watch):
+    three_asked(page)
+    second = page.locator(".approval").nth(1)
+    second.locator(".edit summary").click()
+    second.get_by_label("title", exact=True).fill("x" * 501)
+    page.locator(".approval .input").first.fill("not this")
+    second.get_by_role("button", name="Approve", exact=True).click()
+    expect(second.locator(".errorlist")).to_contain_text("At most 500 characters")
+    refused(watch)
+    expect(second.get_by_label("title", exact=True)).to_have_value("x" * 501)
+    expect(page.locator(".approval .input").first).to_have_value("not this")
+    page.locator(".toast.error button").click()
+    expect(page.locator(".approval.calm")).to_have_count(3)
+    second.get_by_label("title", exact=True).fill("Second")
+    second.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.locator(".word")).to_have_text(["Approved by ada with a change of title"])
+    expect(page.locator(".approval .input").first).to_have_value("not this")
+    first = page.locator(".approval.pending").first
+    expect(page.locator(".approval.calm")).to_have_count(2)
+    first.get_by_role("button", name="Deny and go on").click()
+    read(page)
+    expect(page.locator(".approval.calm")).to_have_count(1)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    finished(page)
+    expect(page.locator(".word").first).to_have_text("Denied by ada: not this")
+    assert titles() == {"Second", "Three"}
+
+
+def test_cards_work_without_a_script(open_context, client_of, user, page, three, watch):
+    three_asked(page)
+    page.close()
+    plain = open_context(client_of(user), java_script_enabled=False).new_page()
+    plain.goto("/approvals/")
+    second = plain.locator(".approval").nth(1)
+    second.locator(".edit summary").click()
+    second.get_by_label("title", exact=True).fill("x" * 501)
+    second.get_by_role("button", name="Approve", exact=True).click()
+    expect(second.locator(".errorlist")).to_contain_text("At most 500 characters")
+    refused(watch)
+    second.get_by_label("title", exact=True).fill("Second")
+    plain.get_by_role("button", name="Approve all 3").click()
+    expect(plain.get_by_text("Nothing waits for your word.")).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_cards_have_no_fault_that_axe_knows(open_context, client_of, user, scheme, width):
@@ -82,7 +191,8 @@ def test_cards_have_no_fault_that_axe_knows(open_context, client_of, user, schem
     page.goto("/")
     send(page, STORY)
     asked(page)
-    page.locator(".approval summary").click()
+    for summary in page.locator(".approval summary").all():
+        summary.click()
     assert_accessible(page)
     # The demo only makes notes: a diff that takes away, too. The inbox is read from rows.
     preview = Approval.objects.get().preview
@@ -91,7 +201,7 @@ def test_cards_have_no_fault_that_axe_knows(open_context, client_of, user, schem
     expect(page.locator(".approval .diff .removed")).to_have_text("-milk")
     assert_accessible(page)
     expect(page.locator(".approval.calm")).to_be_visible()
-    page.get_by_role("button", name="Deny").click()
+    page.get_by_role("button", name="Deny", exact=True).click()
     expect(page.locator(".approval .word")).to_be_visible()
     assert_accessible(page)
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")

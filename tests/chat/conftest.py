@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 
 from chat.models import Approval, Run
 from chat.runs import lifecycle
@@ -21,6 +23,7 @@ class Lamp:
 
     def __init__(self) -> None:
         self.version = 1
+        self.step = 1
         self.before = "white"
         self.set: list[str] = []
         self.fault: Exception | None = None
@@ -38,10 +41,10 @@ def lamp():
     with registry.temporarily(alone=True):
 
         @make_tool(effect="external", preview=preview)
-        def lamp_set(context: ToolContext, colour: str) -> str:
+        def lamp_set(context: ToolContext, colour: Annotated[str, Field(min_length=1)]) -> str:
             """Change the colour."""
             state.set.append(colour)
-            state.version += 1
+            state.version += state.step
             return f"{colour} at {context.approved_version}"
 
         @make_tool(effect="write", preview=preview)
@@ -49,6 +52,11 @@ def lamp():
             """Change the colour so that it can be changed back."""
             state.set.append(colour)
             return "dim"
+
+        @make_tool(effect="external")
+        def lamp_fade(context: ToolContext, seconds: int) -> str:
+            """Fade away."""
+            return f"{seconds} s"
 
         @make_tool(effect="read")
         def lamp_look(context: ToolContext) -> str:
@@ -61,10 +69,10 @@ def lamp():
 class Waiting:
     """A run that waits for a person's word on lamps of some colours, and what carries it on."""
 
-    def __init__(self, user, colours, conversation_id=None) -> None:
-        self.provider = ScriptedProvider(
-            calls(*(("lamp_set", {"colour": colour}) for colour in colours)), says("Done.")
-        )
+    def __init__(self, user, colours, conversation_id=None, fade=None) -> None:
+        asked = [("lamp_set", {"colour": colour}) for colour in colours]
+        asked += [("lamp_fade", {"seconds": fade})] if fade is not None else []
+        self.provider = ScriptedProvider(calls(*asked), says("Done."))
         self.run: Run = asyncio.run(self._begin(user, conversation_id))
 
     async def _begin(self, user, conversation_id) -> Run:

@@ -167,7 +167,9 @@ def test_new_message_and_decision_at_once_leave_one_run_going(server, bearer, as
     status, _ = at_once(send, approve)
     assert status in (200, 202, 409)
     first = ended(body["run"])
-    assert first.stop_reason == ("end_turn" if status == 409 else "stopped")
+    # A decision that is taken first may end the run before the message comes.
+    assert first.stop_reason in ("end_turn", "stopped")
+    assert status != 409 or first.stop_reason == "end_turn"
 
 
 def test_approval_survives_a_restart(server, bearer, asking, user):

@@ -91,8 +91,8 @@ def test_denial_with_continue_lets_the_model_go_on(client_of, user, waiting, lam
     [
         ({"decision": "perhaps"}, "decision"),
         ({"decision": None}, "decision"),
-        ({"arguments": {"color": "red"}}, "arguments"),
-        ({"arguments": {"colour": 7}}, "arguments"),
+        ({"arguments": {"color": "red"}}, "arguments.color"),
+        ({"arguments": {"colour": 7}}, "arguments.colour"),
         ({"arguments": []}, "arguments"),
         ({"scope": "forever"}, "scope"),
         ({"reason": 7}, "reason"),

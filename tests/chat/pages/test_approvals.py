@@ -24,9 +24,20 @@ def conversation(run) -> str:
     return reverse("chat:conversation", args=[run.conversation_id])
 
 
-def decide(client, approval, decision="approve", *, headers=JSON, **fields):
+def decide(client, approval, decision="approve", *, headers=JSON, reason="", **fields):
     url = reverse("chat:approval", args=[approval.id])
-    return client.post(url, {"decision": decision, **fields}, headers=headers)
+    said = {"decision": decision, f"reason-{approval.id}": reason}
+    return client.post(url, said | fields, headers=headers)
+
+
+def decide_all(client, asked, decision="approve", *, headers=JSON, **fields):
+    url = reverse("chat:approvals-together", args=[asked[0].call.message_id])
+    said = {"decision": decision, "asked": [each.id for each in asked]}
+    return client.post(url, said | fields, headers=headers)
+
+
+def words(html: str) -> list[str]:
+    return re.findall(r'class="word">([^<]*)<', html)
 
 
 def section(html: str, run) -> str:
@@ -56,12 +67,13 @@ def test_card_is_on_the_page_and_equal_to_the_streamed_one_at_every_stage(client
         if stage == "approved":
             decide(client, first)
         elif stage == "denied":
-            decide(client, second, "deny", reason="no <b>", **{"continue": "1"})
+            decide(client, second, "deny-on", reason="no <b>")
         elif stage == "over":
             paused.go_on()
         page = section(page_of(client.get(conversation(paused.run))), paused.run)
         assert bare(page) == bare(streamed(paused.run)), stage
-        assert page.count("data-approval") == {"asked": 2, "approved": 1}.get(stage, 0)
+        assert page.count("approval pending") == {"asked": 2, "approved": 1}.get(stage, 0)
+        assert page.count("data-card") == (stage in ("asked", "approved"))
         assert ("data-awaiting" in page) == (stage in ("asked", "approved"))
 
 
@@ -155,3 +167,128 @@ def test_stranger_and_anonymous_see_and_decide_nothing(client_of, other_user, wa
     assert client_of().get("/approvals/").status_code == 302
     approval.refresh_from_db()
     assert approval.decision == ""
+
+
+def test_calls_of_one_answer_are_one_card_in_both_places(client_of, user, waiting):
+    client = client_of(user)
+    paused = waiting("red", "blue", "green")
+    waiting("white")
+    for path, cards in ((conversation(paused.run), 1), ("/approvals/", 2)):
+        page = page_of(client.get(path))
+        assert page.count("data-card") == cards
+        assert page.count("asks about 3 calls at once") == 1
+        assert page.count("Approve all 3") == 1
+    decide(client, paused.approvals[0])
+    page = page_of(client.get("/approvals/"))
+    assert "asks about 2 calls at once" in page
+    decide(client, paused.approvals[1])
+    assert "at once" not in page_of(client.get("/approvals/"))
+
+
+def test_all_are_approved_in_one_go(client_of, user, waiting, lamp):
+    paused = waiting("red", "blue")
+    lamp.step = 0
+    response = decide_all(client_of(user), paused.approvals)
+    assert words(response.json()["html"]) == ["Approved by ada"] * 2
+    assert paused.go_on().stop_reason == "end_turn"
+    assert lamp.set == ["red", "blue"]
+
+
+@pytest.mark.parametrize(("decision", "ends"), [("deny", "denied"), ("deny-on", "end_turn")])
+def test_all_are_denied_in_one_go(client_of, user, waiting, lamp, decision, ends):
+    paused = waiting("red", "blue")
+    response = decide_all(client_of(user), paused.approvals, decision, reason="not now")
+    assert words(response.json()["html"]) == ["Denied by ada: not now"] * 2
+    assert paused.go_on().stop_reason == ends
+    assert lamp.set == []
+
+
+def test_one_word_for_all_is_about_what_was_shown_and_still_waits(client_of, user, waiting):
+    paused = waiting("red", "blue", "green")
+    red, blue, green = paused.approvals
+    client = client_of(user)
+    decide(client, red, "deny-on")
+    decide_all(client, [red, blue])
+    assert [each.decision for each in paused.approvals] == ["denied", "approved", ""]
+    assert decide_all(client, [green], "approve-always").status_code == 400
+    assert paused.approvals[2].decision == ""
+
+
+def test_what_cannot_be_approved_with_the_others_keeps_its_place(client_of, user, waiting, lamp):
+    paused = waiting("red", "blue")
+    lamp.version, lamp.before = 2, "grey"
+    stale = decide_all(client_of(user), paused.approvals)
+    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "approval_stale")
+    assert stale.json()["error"]["html"].count("-grey") == 2
+    assert [each.decision for each in paused.approvals] == ["", ""]
+
+
+def test_arguments_are_changed_and_told(client_of, user, waiting, lamp):
+    paused = waiting("red")
+    [approval] = paused.approvals
+    client = client_of(user)
+    response = decide(client, approval, **{f"argument-{approval.id}-colour": "pink"})
+    assert words(response.json()["html"]) == ["Approved by ada with a change of colour"]
+    paused.go_on()
+    assert lamp.set == ["pink"]
+    page = page_of(client.get(conversation(paused.run)))
+    assert "The person changed the arguments of this call" in page
+    assert "with a change of colour" in page
+
+
+def test_arguments_that_stay_as_they_are_are_not_changed(client_of, user, waiting, lamp):
+    [approval] = waiting("red\nblue").approvals
+    decide(client_of(user), approval, **{f"argument-{approval.id}-colour": "red\r\nblue"})
+    approval.refresh_from_db()
+    assert (approval.decision, approval.arguments) == ("approved", None)
+
+
+def test_wrong_argument_is_said_at_its_field_and_nothing_typed_is_lost(client_of, user, waiting):
+    first, second = waiting("red", "blue").approvals
+    typed = {f"argument-{first.id}-colour": "", f"reason-{first.id}": "hm"}
+    for headers in (JSON, {"Accept": "text/html"}):
+        response = decide(client_of(user), first, headers=headers, **typed)
+        assert response.status_code == 400
+        is_json = headers is JSON
+        html = response.json()["error"]["html"] if is_json else response.content.decode()
+        card = html[html.index(f"approval-{first.id}-edit") : html.index(f"approval-{second.id}")]
+        assert re.search(r'<textarea [^>]*aria-invalid="true"[^>]*>\n</textarea>', card)
+        assert "at least 1 character" in card
+        assert "\nhm</textarea>" in card
+        assert f'id="approval-{first.id}-edit" open' in html
+        assert f'id="approval-{second.id}-edit">' in html
+    first.refresh_from_db()
+    assert first.decision == ""
+
+
+def test_wrong_argument_of_one_does_not_keep_the_others(client_of, user, waiting):
+    paused = waiting("red", "blue")
+    first, second = paused.approvals
+    response = decide_all(client_of(user), [first, second], **{f"argument-{first.id}-colour": ""})
+    assert response.status_code == 400
+    assert [each.decision for each in paused.approvals] == ["", "approved"]
+
+
+def test_what_is_no_json_is_said_at_its_field(client_of, user, waiting):
+    _, approval = waiting("red", fade=5).approvals
+    response = decide(client_of(user), approval, **{f"argument-{approval.id}-seconds": "five"})
+    assert response.status_code == 400
+    assert "This is not JSON" in response.json()["error"]["html"]
+
+
+def test_inbox_answers_with_its_own_part(client_of, user, waiting):
+    paused = waiting("red", "blue")
+    first, second = paused.approvals
+    response = decide(client_of(user), first, inbox="1")
+    html = response.json()["html"]
+    assert html.startswith(f'<article id="asked-{first.call.message_id}">')
+    assert words(html) == ["Approved by ada"]
+    assert f'id="approval-{second.id}"' in html
+    assert 'name="inbox"' in html
+
+
+def test_stranger_and_anonymous_decide_nothing_together(client_of, other_user, waiting):
+    paused = waiting("red", "blue")
+    assert decide_all(client_of(other_user), paused.approvals).status_code == 404
+    assert decide_all(client_of(), paused.approvals).status_code == 302
+    assert [each.decision for each in paused.approvals] == ["", ""]

@@ -1,5 +1,6 @@
 """A card cannot be spoofed: plain text, with everything that cannot be seen made visible."""
 
+import re
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat.loop.folding import FoldedApproval
-from chat.wire.cards import approval_shown, visible
+from chat.wire.cards import approval_shown, argument_fields, card_shown, visible
 
 
 def approval(**changes) -> FoldedApproval:
@@ -29,7 +30,8 @@ def approval(**changes) -> FoldedApproval:
 
 def card(tool="note_create", **changes) -> str:
     shown = approval_shown(approval(**changes), tool=tool)
-    return render_to_string("chat/approval.html", {"approval": shown})
+    name = "chat/decided.html" if shown.decision else "chat/approval.html"
+    return render_to_string(name, {"approval": shown})
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,8 @@ EVIL = "</pre><form action=//evil><b>\u202e**bold**"
     [
         {"preview": {"text": EVIL, "diff": f"+{EVIL}"}},
         {"arguments": {EVIL: EVIL}},
+        {"arguments": {"a": [EVIL]}},
+        {"arguments": {EVIL.replace("\u202e", ""): EVIL.replace("\u202e", "")}, "because": EVIL},
         {"because": EVIL},
         {"decision": "denied", "reason": EVIL, "by": EVIL},
         {"decision": "approved", "edited": {"a": EVIL}},
@@ -107,3 +111,48 @@ def test_decided_card_has_no_buttons(decision, words):
     html = card(decision=decision, by="" if decision == "expired" else "ada")
     assert words in html
     assert "<button" not in html
+
+
+def test_decided_card_tells_what_was_changed():
+    html = card(decision="approved", by="ada", edited={"title": "B", "tags": ["x"]})
+    assert "Approved by ada with a change of title, tags" in html
+    assert "&quot;B&quot;" in html
+
+
+def test_arguments_are_fields_of_their_kind():
+    arguments = {"title": "A\n<b>", "limit": 5, "tags": ["ä"], "hidden": "a\u200bb"}
+    fields = [(each.name, each.value, each.is_text) for each in argument_fields("x", arguments)]
+    assert fields == [
+        ("limit", "5", False),
+        ("tags", '[\n  "ä"\n]', False),
+        ("title", "A\n<b>", True),
+    ]
+    html = card(arguments=arguments)
+    assert re.findall(r"<label for=[^>]*>([^<]*)<", html)[:3] == [
+        "title",
+        "tags (JSON)",
+        "limit (JSON)",
+    ]
+    assert "\nA\n&lt;b&gt;</textarea>" in html
+
+
+def test_arguments_that_are_too_long_are_not_offered_to_be_changed():
+    assert argument_fields("x", {"title": "x" * 100_001}) == ()
+    assert "Change the arguments" not in card(arguments={"title": "x" * 100_001})
+
+
+def test_card_is_made_of_what_waits():
+    shown = [approval_shown(approval(), tool="a"), None]
+    shown += [approval_shown(approval(decision="denied"), tool="b")]
+    made = card_shown(UUID(int=7), shown)
+    assert made is not None
+    assert ([each.tool for each in made.approvals], made.together) == (["a"], False)
+    assert card_shown(UUID(int=7), shown[1:]) is None
+
+
+def test_order_of_arguments_is_the_tools_whatever_order_they_came_in():
+    arguments = {"tags": [{"b": 1, "a": 2}], "content": "C", "title": "A"}
+    other = {"title": "A", "tags": [{"a": 2, "b": 1}], "content": "C"}
+    assert card(arguments=arguments) == card(arguments=other)
+    names = [each.name for each in argument_fields("note_create", arguments)]
+    assert names == ["title", "content", "tags"]
