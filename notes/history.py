@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 from uuid import UUID
@@ -77,6 +78,25 @@ def revision_compare(
         fields=field_changes(earlier, revision) if earlier else (),
         content=text_diff(earlier.text if earlier else "", revision.text),
     )
+
+
+def versions_before(
+    *, note_id: UUID, version: int, conversation_id: UUID | None, call_ids: Collection[str]
+) -> list[int]:
+    """The versions before ``version``, as far back as these calls made all the changes since."""
+    if conversation_id is None or not call_ids:
+        return []
+    rows = NoteRevision.objects.filter(note_id=note_id, version__lte=version)
+    calls = rows.order_by("-version").values_list(
+        "version", "tool_call__conversation_id", "tool_call__call_id"
+    )
+    found: list[int] = []
+    for number, conversation, call in calls[: len(call_ids)]:
+        is_theirs = conversation == conversation_id and call in call_ids
+        if not is_theirs or number != version - len(found):
+            break
+        found.append(number - 1)
+    return found
 
 
 def _revisions(

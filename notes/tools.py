@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from notes.exceptions import (
     NoteVersionConflict,
 )
 from notes.folders import folder_normalised
+from notes.history import versions_before
 from notes.models import Note
 from notes.previews import preview_of_creation, preview_of_update
 from notes.rules import content_checked, title_checked
@@ -216,9 +218,16 @@ def note_update_preview(
         note = selectors.note_get(owner=owner, note_id=note_id)
         if expected_version not in (None, note.version):
             raise NoteVersionConflict(note.version)
-        return preview_of_update(
+        preview = preview_of_update(
             note=note, mode=mode, content=content_checked(content), old_text=old_text or ""
         )
+        earlier = versions_before(
+            note_id=note.pk,
+            version=note.version,
+            conversation_id=context.conversation_id,
+            call_ids=context.together,
+        )
+        return replace(preview, earlier=tuple(map(str, earlier)))
 
 
 @tool(effect="write", preview=note_update_preview)

@@ -29,7 +29,8 @@ class ToolContext:
     """On whose behalf and where a tool runs. ``deadline`` is in seconds of ``time.monotonic``.
 
     ``approved_version`` is the version of the target (as the tool's preview named it) that a
-    person approved a change of; "" where nobody was asked.
+    person approved a change of; "" where nobody was asked. ``together`` are the calls before this
+    one that they approved in the same go.
     """
 
     user_id: int
@@ -39,6 +40,7 @@ class ToolContext:
     run_id: UUID | None = None
     call_id: str = ""
     approved_version: str = ""
+    together: tuple[str, ...] = ()
 
     @property
     def seconds_left(self) -> float:
@@ -50,11 +52,14 @@ class Preview:
     """What a call would do, for a person who decides: words, and a diff where there is one.
 
     ``version`` names the state of the target that this was made from; "" where there is no target.
+    ``earlier`` are the versions before it, as far back as the calls ``together`` with this one made
+    all the changes since; a tool that cannot tell leaves it empty.
     """
 
     text: str
     diff: str | None = None
     version: str = ""
+    earlier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from chat.models import (
 from chat.transcript.history import OPEN_STATUSES
 from tools.approval import Approved
 from tools.arguments import parse_arguments
+from tools.definitions import Preview
 from tools.exceptions import ToolError
 from tools.invocation import Described
 from web import feed
@@ -166,10 +167,24 @@ def approval_get(*, owner: User, approval_id: UUID) -> Approval:
 def approved_calls(*, run: Run) -> dict[str, Approved]:
     """The person's yes to calls that have no result yet, by call id."""
     rows = Approval.objects.filter(run=run, decision=ApprovalDecision.APPROVED)
-    values = rows.filter(call__status__in=OPEN_STATUSES).values_list(
-        "call__call_id", "digest", "version"
-    )
-    return {call_id: Approved(digest, version) for call_id, digest, version in values}
+    earlier: dict[tuple[UUID, int | None], list[str]] = {}
+    approved = {}
+    for row in rows.select_related("call").order_by("call__position"):
+        call = row.call
+        together = earlier.setdefault((call.message_id, row.decided_by_id), [])
+        if call.status in OPEN_STATUSES:
+            approved[call.call_id] = Approved(
+                row.digest, row.version, shown=_shown(row), together=tuple(together)
+            )
+        together.append(call.call_id)
+    return approved
+
+
+def _shown(approval: Approval) -> Preview | None:
+    """What the person saw of what they approved; nothing where they changed the arguments."""
+    if approval.arguments is not None:
+        return None
+    return Preview(approval.preview.get("text", ""), approval.preview.get("diff"))
 
 
 def is_awaited(*, run_id: UUID) -> bool:

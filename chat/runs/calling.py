@@ -15,6 +15,7 @@ from typing import Literal
 
 from chat.runs.lifecycle import Begun
 from chat.types import CallOutcome, HistoryMessage, ToolCall, ToolMessage
+from tools.approval import Approved, follows
 from tools.definitions import Outcome, ToolContext, ToolSpec
 from tools.invocation import Described, describe, invoke, must_ask
 from tools.registry import registry
@@ -48,6 +49,7 @@ class Caller:
 
     def __init__(self, *, begun: Begun) -> None:
         self._begun = begun
+        self._approved = dict(begun.approved)
         self._policy = replace(begun.policy, tainted=is_tainted(begun.progress.history))
 
     def definitions(self) -> tuple[ToolSpec, ...]:
@@ -63,8 +65,16 @@ class Caller:
         found = await self.describe(call)
         if isinstance(found, Outcome):
             return _told(found)
-        approved = self._begun.approved.get(call.id)
-        return "holds" if approved and approved.digest == found.digest else "stale"
+        approved = self._approved.get(call.id)
+        if approved is None:
+            return "stale"
+        if approved.digest == found.digest:
+            return "holds"
+        if not follows(approved, tool=call.name, arguments=found.arguments, now=found.preview):
+            return "stale"
+        # From here on it is bound to what is there now.
+        self._approved[call.id] = Approved(found.digest, found.preview.version)
+        return "holds"
 
     async def describe(self, call: ToolCall) -> Described | Outcome:
         """What a person is shown of a call, or why it cannot be put to them."""
@@ -88,13 +98,14 @@ class Caller:
             # Each tool has a deadline of its own; the run's is the executor's.
             context=self._context(call, deadline=math.inf),
             policy=self._policy,
-            approved=self._begun.approved.get(call.id),
+            approved=self._approved.get(call.id),
         )
         if not outcome.is_error and is_from_outside(call.name):
             self._policy = replace(self._policy, tainted=True)
         return _told(outcome)
 
     def _context(self, call: ToolCall, *, deadline: float) -> ToolContext:
+        approved = self._approved.get(call.id)
         return ToolContext(
             user_id=self._begun.owner_id,
             deadline=deadline,
@@ -102,6 +113,7 @@ class Caller:
             message_id=self._begun.message_id,
             run_id=self._begun.run_id,
             call_id=call.id,
+            together=approved.together if approved else (),
         )
 
 
