@@ -5,7 +5,7 @@ Needs Python 3.11 or newer and nothing else. The commands:
 
     run [options]       prepare everything and serve Notewire (manage.py serve)
     test [options]      every check and every test; options go to pytest
-    quick [options]     the checks and tests that need no browser, server or foreign client
+    quick [options]     the checks, and in two minutes the tests that need no browser or server
     lock                resolve requirements/*.in into the hashed locks again
     manage ARGUMENTS    any command of manage.py
 """
@@ -35,7 +35,8 @@ CHECKS = {
     "Migrations": ["manage.py", "makemigrations", "--check", "--dry-run"],
 }
 LOCKS = ["base", "dev", "matrix"]  # each holds what is in the one before it
-QUICK = ["-m", "not server and not browser and not matrix"]
+QUICK = ["-m", "not (server or browser or matrix or thorough)", "-n", "2"]
+QUICK += ["--hypothesis-profile", "quick"]
 
 
 def main(name: str = "run", *options: str) -> int:

@@ -33,6 +33,9 @@ PROCRASTINATE_TABLES = (
 hypothesis.settings.register_profile(
     "notewire", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile(
+    "quick", hypothesis.settings.get_profile("notewire"), max_examples=20
+)
 hypothesis.settings.load_profile("notewire")
 
 

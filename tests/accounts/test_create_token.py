@@ -58,6 +58,7 @@ def test_failing_command_prints_nothing_on_standard_output_and_exits_non_zero(
     assert "error" in printed.err.lower()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_createsuperuser_takes_the_environment_of_django(monkeypatch):
     monkeypatch.setenv("DJANGO_SUPERUSER_USERNAME", "root")

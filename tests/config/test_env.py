@@ -43,6 +43,7 @@ print(json.dumps({{name: getattr(settings, name) for name in {names!r}}}))
     return json.loads(done.stdout)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -126,6 +127,7 @@ def test_damaged_secret_key_ends_the_start(tmp_path):
     assert "secret_key is damaged" in done.stderr
 
 
+@pytest.mark.thorough
 def test_tests_know_nothing_of_the_keys_of_a_developer(tmp_path):
     code = "import pytest; from config import env; print(repr(env.OPENAI_API_KEY), env.PORT)"
     done = _python(code, tmp_path, OPENAI_API_KEY="sk-real", PORT="nonsense")

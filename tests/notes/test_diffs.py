@@ -177,6 +177,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_texts_are_compared_in_time_in_proportion(text) -> None:
     chance = random.Random(7)

@@ -275,9 +275,10 @@ def test_history_of_another_person_and_of_a_missing_note_are_the_same(
     if deleted:
         note_delete(owner=alice, note_id=note.pk)
     version = reread(note).version
+    api = Api(mallory)
     for foreign, missing in zip(paths(note.pk), paths(uuid4()), strict=True):
         for headers in ({}, {"If_Match": '"3"'}, {"Idempotency_Key": "k"}):
-            answers = [Api(mallory)(*each, **headers) for each in (foreign, missing)]
+            answers = [api(*each, **headers) for each in (foreign, missing)]
             assert [error_of(each) for each in answers] == [(404, "not_found", [])] * 2
             assert answers[0].content == answers[1].content
     assert (reread(note).version, reread(note).deleted is not None) == (version, deleted)

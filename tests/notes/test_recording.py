@@ -335,6 +335,7 @@ def take(step: Any, owner: User, note_id: UUID) -> None:
         getattr(services, name)(owner=owner, author=author, note_id=note_id, **values)
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     recorded=st.booleans(), steps=st.lists(st.tuples(STEPS, AUTHORS, st.booleans()), max_size=12)

@@ -179,6 +179,7 @@ def test_note_edit_of_nothing_is_refused(alice: User) -> None:
     assert caught.value.field == "old_text"
 
 
+@pytest.mark.thorough
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     before=st.text("ab\n", max_size=8), old=st.text("abé", min_size=1, max_size=3),
@@ -282,6 +283,7 @@ def at_once(*works: Callable[[], object]) -> list[object]:
         return list(threads.map(run, works))
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_note_appends_at_once_are_all_kept() -> None:
     owner = User.objects.create_user("alice")
@@ -312,6 +314,7 @@ def test_note_changes_at_once_of_one_version_let_one_through() -> None:
     assert reread(note).version == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_note_appends_at_once_never_pass_the_limit() -> None:
     owner = User.objects.create_user("alice")

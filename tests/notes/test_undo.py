@@ -379,6 +379,7 @@ class Play:
             yield key, key in standing
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(STEPS, st.integers(0, 9)), max_size=14))
 def test_undo_is_the_inverse_or_says_what_was_changed_since(alice: User, steps: list[Any]) -> None:

@@ -144,6 +144,7 @@ async def test_tool_thread_never_starts_what_was_given_up_in_the_queue():
     assert ran == [2]
 
 
+@pytest.mark.thorough
 def test_process_ends_cleanly_after_units_were_used():
     script = """
         import asyncio, django

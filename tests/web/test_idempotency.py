@@ -147,6 +147,7 @@ def test_request_in_flight_is_told_apart_from_one_that_never_was(api, ada, monke
     assert post(api, {"name": "a"}).content == first.result().content
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_many_at_once_take_effect_once(ada):
     clients = [client_of(ada) for _ in range(8)]

@@ -27,6 +27,7 @@ def operations(schema):
                 yield path, method, methods[method]
 
 
+@pytest.mark.thorough
 def test_document_is_valid_openapi_3_1_and_made_without_a_warning(schema, capsys):
     GENERATOR_STATS.reset()
     made = SchemaGenerator().get_schema(request=None, public=True)

@@ -484,6 +484,7 @@ outcomes = st.builds(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150)
 @given(st.lists(completions, min_size=1, max_size=12), st.lists(outcomes, min_size=1, max_size=4))
 def test_any_run_keeps_its_promises(script, answers):

@@ -92,6 +92,7 @@ def test_decoder_counts_the_lines_of_one_event_together():
             decoder.feed(b"data\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", [b"x" * 1017 + b"ab", b"data: y\n" * 128], ids=["one", "many"])
 def test_decoder_is_linear_in_the_size_of_an_event(line):
     """2 MiB in 1 KiB reads take 5 ms; a decoder that looks back needs seconds."""

@@ -84,6 +84,7 @@ async def die_and_carry_on(monkeypatch, stage, run, at, *, after):
     return dying.count >= at
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_run_ends_soundly_whatever_commit_its_process_dies_at(
     monkeypatch, stage, start, user, written, after

@@ -88,6 +88,7 @@ def model_calls(draw) -> list:
     return [*map(ThinkingDelta, thoughts), *map(TextDelta, words), completion]
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

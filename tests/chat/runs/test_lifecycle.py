@@ -105,6 +105,7 @@ def test_run_start_leaves_nothing_behind_when_its_transaction_is_rolled_back(use
     assert not ProcrastinateJob.objects.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db(transaction=True)
 def test_run_start_lets_exactly_one_of_two_at_the_same_instant_win(user):
     conversation = Conversation.objects.create(owner=user)

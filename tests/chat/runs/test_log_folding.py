@@ -73,6 +73,7 @@ async def followed(run, after=None) -> list[LoggedEvent]:
     return seen
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -103,6 +103,7 @@ def bare(html: str) -> str:
     return re.sub(r">\s+<", "><", html.strip())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RUNS)
 @settings(max_examples=25, deadline=None)
 @given(cuts=st.lists(st.integers(0, len(LONG)), max_size=8))
@@ -115,6 +116,7 @@ def test_live_page_equals_the_reloaded_one_however_events_are_batched(name, cuts
     assert bare(page.html) == bare(whole(RUNS[name]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RUNS)
 @settings(max_examples=15, deadline=None)
 @given(lost_after=st.integers(0, len(LONG)), seen=st.integers(0, len(LONG)))

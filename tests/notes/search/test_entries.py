@@ -153,6 +153,7 @@ def test_words_of_a_long_note_are_found_wherever_they_are(alice: User) -> None:
     assert len(search(owner=alice, query="filler").hits) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", [99_790, 99_900, 99_995, 100_000])
 @pytest.mark.parametrize("filler", ["xy ", "a ", "exceptionally "])
 def test_phrase_is_found_through_a_cut_and_behind_many_words(
@@ -165,6 +166,7 @@ def test_phrase_is_found_through_a_cut_and_behind_many_words(
     assert found(alice, '"wild geese"') == ["long"]
 
 
+@pytest.mark.thorough
 def test_last_line_of_the_longest_note_is_found_once_it_is_filled(alice: User) -> None:
     line = "Extraordinary circumstances notwithstanding, considerations predominated ordinarily.\n"
     note = note_create(
@@ -277,6 +279,7 @@ ADVERSARIAL = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ADVERSARIAL)
 def test_adversarial_text_is_saved_and_searchable(alice: User, kind: str) -> None:
     text = f"needle {ADVERSARIAL[kind]}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def test_words_that_may_have_a_stem_are_marked_once_it_is_known() -> None:
     assert marked("Needles, kneedle needless", finder) == ["Needles"]
 
 
+@pytest.mark.thorough
 def test_places_in_a_text_of_nothing_else_are_bounded() -> None:
     many = " ".join(f"needle{number}" for number in range(50_000))
     one = "needle" * 99_999

@@ -15,6 +15,7 @@ from tests.effort import growth
 LETTERS = st.sampled_from("aßøØæœıŁйЙ\u0306\u0301\u0323ﬁＡｶﾞ각한\u1100\u1161\u05b0\u0f73日é ")
 
 
+@pytest.mark.thorough
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(LETTERS | st.characters(exclude_characters="\x00", codec="utf-8")))
 def test_fold_is_what_the_index_does(db: None, text: str) -> None:
@@ -36,6 +37,7 @@ def test_folded_text_leads_back_to_its_own(text: str) -> None:
         assert folded.span(0, len(folded.cased)) == (starts[0][0], starts[-1][1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

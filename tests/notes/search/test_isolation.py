@@ -89,6 +89,7 @@ def answers(queries: Iterator[tuple[User, Sql]]) -> Iterator[tuple[User, list[An
             yield person, cursor.fetchall()
 
 
+@pytest.mark.thorough
 def test_ten_thousand_queries_show_nothing_of_another(people: list[User]) -> None:
     own = {
         person.pk: set(Note.objects.owned_by(person).values_list("pk", flat=True))

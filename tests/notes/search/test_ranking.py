@@ -7,6 +7,7 @@ from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.search_ranking import compared, known_items
 
 
+@pytest.mark.thorough
 def test_known_items_are_among_the_first_as_often_as_by_bm25(alice: User) -> None:
     corpus = Corpus(seed=5)
     notes = [corpus.note() for _ in range(1000)]

@@ -237,6 +237,7 @@ def test_search_never_fails_on_any_query(alice: User, query: str, content: str) 
     note.delete()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("alphabet", ["latin", "cyrillic", "supplementary", "hyphens", "paths"])
 def test_note_is_saved_whatever_words_it_holds(alice: User, alphabet: str) -> None:
     numbers = range(140_000)

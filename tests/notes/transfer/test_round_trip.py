@@ -73,6 +73,7 @@ def state(note: Note) -> dict[str, Any]:
     return {name: getattr(note, name) for name in KEPT}
 
 
+@pytest.mark.thorough
 @given(values=fields, created=times, updated=times, source=st.none() | st.uuids())
 @settings(max_examples=400)
 @example(
@@ -103,6 +104,7 @@ def test_file_says_all_that_a_note_has(values, created, updated, source):
     assert draft.remarks == []
 
 
+@pytest.mark.thorough
 @given(notes=st.lists(fields, max_size=4), data=st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_export_into_another_account_gives_the_same_notes(
