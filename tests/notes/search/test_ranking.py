@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from accounts.models import User
 from tests.benchmarks.corpus import Corpus
 from tests.benchmarks.search_ranking import compared, known_items
