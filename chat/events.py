@@ -119,6 +119,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     summary: str = ""
     touched: tuple[Touched, ...] = ()
+    from_outside: bool = False
 
 
 class UsageReported(msgspec.Struct, frozen=True, kw_only=True):

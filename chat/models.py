@@ -130,6 +130,7 @@ class ToolCall(models.Model):
     )
     result = models.TextField(blank=True, default="")
     is_error = models.BooleanField(default=False)
+    from_outside = models.BooleanField(default=False)
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
     provider_extra = models.JSONField(default=dict, blank=True)

@@ -165,6 +165,7 @@ class ToolMessage:
     name: str
     content: str
     is_error: bool = False
+    from_outside: bool = False
 
 
 HistoryMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
@@ -190,6 +191,7 @@ class CallOutcome:
     duration_ms: int = 0
     summary: str = ""
     touched: tuple[Touched, ...] = ()
+    from_outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

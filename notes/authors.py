@@ -21,7 +21,7 @@ class Author:
     """``user`` is the person, or on whose behalf an assistant acts.
 
     A token is told by its id and its name, as both outlive it. ``call_id`` is the id that a model
-    gave its call, unique in the conversation.
+    gave its call, unique in the conversation. ``tainted``: it was shown text from outside before.
     """
 
     kind: AuthorKind
@@ -32,6 +32,12 @@ class Author:
     conversation_id: UUID | None = None
     run_id: UUID | None = None
     call_id: str = ""
+    tainted: bool = False
+
+    @property
+    def brings_outside(self) -> bool:
+        """Whether what they write may be somebody else's text."""
+        return self.tainted or self.via == "import"
 
     @classmethod
     def person(cls, user: AbstractBaseUser, via: Via, *, token: Any = None) -> Author:

@@ -36,7 +36,8 @@ class NoteQuerySet(models.QuerySet["Note"]):
 class Note(models.Model):
     """A person's note. ``version`` rises by one with each change; ``deleted`` puts it in the bin.
 
-    ``tags_folded`` holds the same tags in the same order as they are compared.
+    ``tags_folded`` holds the same tags in the same order as they are compared. ``from_outside``:
+    some of its text came from elsewhere (an import, a conversation that was shown such text).
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -55,6 +56,7 @@ class Note(models.Model):
     source_message = models.ForeignKey(
         "chat.Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
+    from_outside = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)
     created = models.DateTimeField(default=timezone.now, editable=False)
     updated = models.DateTimeField(default=timezone.now, editable=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
@@ -60,6 +60,12 @@ def note_version(*, owner: AbstractBaseUser, note_id: UUID, binned_too: bool = F
     if version is None:
         raise note_missing(owner=owner, note_id=note_id)
     return version
+
+
+def any_from_outside(*, owner: AbstractBaseUser, note_ids: Collection[UUID]) -> bool:
+    """Whether text from outside is in one of these notes."""
+    notes = Note.objects.owned_by(owner).filter(pk__in=note_ids, from_outside=True)
+    return bool(note_ids) and notes.exists()
 
 
 def note_missing(*, owner: AbstractBaseUser, note_id: UUID) -> NoteNotFound:

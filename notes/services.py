@@ -76,6 +76,7 @@ def note_create(
     )
     note.source_conversation_id = source_conversation_id
     note.source_message_id = source_message_id
+    note.from_outside = author.brings_outside
     with _saving():
         _source_check("source_conversation", source_conversation_id, owner=owner)
         _source_check("source_message", source_message_id, conversation__owner=owner)
@@ -111,6 +112,8 @@ def notes_store(*, owner: AbstractBaseUser, author: Author, notes: Sequence[Note
 
     Sources that are not the owner's are dropped: notes of an import come from elsewhere.
     """
+    for note in notes:
+        note.from_outside = author.brings_outside
     with _saving():
         _sources_keep(notes, "source_conversation", owner=owner)
         _sources_keep(notes, "source_message", conversation__owner=owner)
@@ -128,10 +131,14 @@ def note_update(
     folder: str | None = None,
     tags: Iterable[str] | None = None,
     language: str | None = None,
+    from_outside: Literal[False] | None = None,
     mode: UpdateMode = "replace",
     expected_version: int | None = None,
 ) -> Note:
-    """Change the fields that are given, and no other; ``mode`` concerns the content."""
+    """Change the fields that are given, and no other; ``mode`` concerns the content.
+
+    ``from_outside`` is False where the person vouches for what the note holds.
+    """
     changes: dict[str, Any] = {}
     if title is not None:
         changes["title"] = title_checked(title)
@@ -143,6 +150,8 @@ def note_update(
         changes["tags"], changes["tags_folded"] = tags_normalised(tags)
     if language is not None:
         changes["language"] = language_checked(language)
+    if from_outside is not None:
+        changes["from_outside"] = from_outside
     with _saving():
         row = _locked(owner, note_id, expected_version)
         _write(row, changes, note_id=note_id, author=author, change=Change.EDITED)
@@ -312,6 +321,8 @@ def _write(
         content = None
     if content is None and not even_if_same and row.filter(**changes).exists():
         return
+    if author.brings_outside and change == Change.EDITED:
+        changes["from_outside"] = True
     into = state_kept(
         note_id=note_id, author=author, change=change, content_changes=content is not None
     )

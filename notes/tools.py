@@ -111,6 +111,8 @@ def note_search(
             filters=SearchFilters(folder=folder, tags=tuple(tags or ())),
             page=Page(offset=offset, limit=limit),
         )
+        found_ids = [hit.note_id for hit in page.hits]
+        from_outside = selectors.any_from_outside(owner=owner, note_ids=found_ids)
     rows: list[dict[str, object]] = [
         {
             "id": hit.note_id,
@@ -128,7 +130,7 @@ def note_search(
     found = "1 result" if page.total == 1 else f"{page.total} results"
     summary = found if page.total_is == "exact" else f"at least {found}"
     touched = [Touched("note", str(hit.note_id), _name(hit.title)) for hit in page.hits[:shown]]
-    return ToolOutput(content, summary, tuple(touched))
+    return ToolOutput(content, summary, tuple(touched), from_outside=from_outside)
 
 
 @tool(effect="read", repeatable=True)
@@ -159,8 +161,12 @@ def note_list(
         }
         for note in page
     ]
-    content, _ = _rows_fitting({"total": total}, "notes", rows, offset=offset, total=total)
-    return ToolOutput(content, "1 note" if total == 1 else f"{total} notes")
+    content, shown = _rows_fitting({"total": total}, "notes", rows, offset=offset, total=total)
+    return ToolOutput(
+        content,
+        "1 note" if total == 1 else f"{total} notes",
+        from_outside=any(note.from_outside for note in page[:shown]),
+    )
 
 
 @tool(effect="read", repeatable=True)
@@ -200,7 +206,12 @@ def note_read(
                 total=total,
             )
     read = f"{total} characters" if (offset, end) == (0, total) else f"{offset} to {end} of {total}"
-    return ToolOutput(result, f"version {note.version}, {read}", (_touched(note),))
+    return ToolOutput(
+        result,
+        f"version {note.version}, {read}",
+        (_touched(note),),
+        from_outside=note.from_outside,
+    )
 
 
 def note_update_preview(
@@ -334,6 +345,7 @@ def _author(context: ToolContext, owner: AbstractBaseUser) -> Author:
         conversation_id=context.conversation_id,
         run_id=context.run_id,
         call_id=context.call_id,
+        tainted=context.tainted,
     )
 
 

@@ -30,7 +30,8 @@ class ToolContext:
 
     ``approved_version`` is the version of the target (as the tool's preview named it) that a
     person approved a change of; "" where nobody was asked. ``together`` are the calls before this
-    one that they approved in the same go.
+    one that they approved in the same go. ``tainted``: the model was shown text from outside, which
+    may be in what it writes now.
     """
 
     user_id: int
@@ -41,6 +42,7 @@ class ToolContext:
     call_id: str = ""
     approved_version: str = ""
     together: tuple[str, ...] = ()
+    tainted: bool = False
 
     @property
     def seconds_left(self) -> float:
@@ -73,11 +75,16 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """A result with what a page shows beside it: ``content`` alone is for the model."""
+    """A result with what a page shows beside it: ``content`` alone is for the model.
+
+    ``from_outside``: it holds text that neither the person nor a model wrote for them. What an
+    ``external`` tool answers is always taken for that.
+    """
 
     content: Content
     summary: str = ""
     touched: tuple[Touched, ...] = ()
+    from_outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +97,4 @@ class Outcome:
     duration_ms: int = 0
     summary: str = ""
     touched: tuple[Touched, ...] = ()
+    from_outside: bool = False

@@ -168,7 +168,8 @@ async def _run(tool: Tool, bound: Mapping[str, Any], context: ToolContext) -> Ou
         if not scope.expired():
             raise
         return _timed_out(tool, seconds, is_async=is_async)
-    return _result(output if isinstance(output, ToolOutput) else ToolOutput(output))
+    outcome = _result(output if isinstance(output, ToolOutput) else ToolOutput(output))
+    return replace(outcome, from_outside=outcome.from_outside or tool.effect == "external")
 
 
 def _timed_out(tool: Tool, seconds: float, *, is_async: bool) -> Outcome:
@@ -211,6 +212,7 @@ def _result(output: ToolOutput) -> Outcome:
         content=capped(text) if text.strip() else "(no output)",
         summary=_shown(output.summary),
         touched=touched,
+        from_outside=output.from_outside,
     )
 
 

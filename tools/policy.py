@@ -4,6 +4,7 @@
 an assistant and a person's rules can tighten it, never loosen it. Where the operator says nothing,
 the default of effect and mode holds, and there a person's rule may also turn "ask" into "allow".
 What was read from outside taints a conversation: there, changes are asked for whatever a rule says.
+Which results those are, the tools say themselves (``ToolOutput.from_outside``).
 """
 
 from __future__ import annotations

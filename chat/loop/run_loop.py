@@ -363,7 +363,9 @@ class _Loop:
         """Take the result into the transcript, within what the iteration's results may have."""
         room = max(0, self.limits.results_bytes - planning.result_bytes(self.progress))
         content = shorten(outcome.content, room)
-        self.continue_with(ToolMessage(call.id, call.name, content, outcome.is_error))
+        self.continue_with(
+            ToolMessage(call.id, call.name, content, outcome.is_error, outcome.from_outside)
+        )
         self.progress = replace(self.progress, pending=self.progress.pending[1:])
         return events.ToolResult(
             tool_call_id=call.id,
@@ -374,6 +376,7 @@ class _Loop:
             duration_ms=outcome.duration_ms,
             summary=outcome.summary,
             touched=outcome.touched,
+            from_outside=outcome.from_outside,
         )
 
 

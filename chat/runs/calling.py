@@ -39,7 +39,9 @@ def is_from_outside(name: str) -> bool:
 def is_tainted(history: Iterable[HistoryMessage]) -> bool:
     """Whether what the model is shown holds text from outside."""
     return any(
-        isinstance(message, ToolMessage) and not message.is_error and is_from_outside(message.name)
+        isinstance(message, ToolMessage)
+        and not message.is_error
+        and (message.from_outside or is_from_outside(message.name))
         for message in history
     )
 
@@ -100,7 +102,7 @@ class Caller:
             policy=self._policy,
             approved=self._approved.get(call.id),
         )
-        if not outcome.is_error and is_from_outside(call.name):
+        if outcome.from_outside:
             self._policy = replace(self._policy, tainted=True)
         return _told(outcome)
 
@@ -114,6 +116,7 @@ class Caller:
             run_id=self._begun.run_id,
             call_id=call.id,
             together=approved.together if approved else (),
+            tainted=self._policy.tainted,
         )
 
 
@@ -125,4 +128,5 @@ def _told(outcome: Outcome) -> CallOutcome:
         duration_ms=outcome.duration_ms,
         summary=outcome.summary,
         touched=outcome.touched,
+        from_outside=outcome.from_outside,
     )

@@ -173,6 +173,7 @@ def result_write(run: Run, result: events.ToolResult) -> None:
         status=result.status,
         result=result.content,
         is_error=result.is_error,
+        from_outside=result.from_outside,
         finished=Now(),
         extra={
             "summary": result.summary,

@@ -136,7 +136,9 @@ def _assistant(message: Message) -> Iterator[HistoryMessage]:
     )
     for call in calls:
         if call.status not in OPEN_STATUSES:
-            yield ToolMessage(call.call_id, call.name, call.result, call.is_error)
+            yield ToolMessage(
+                call.call_id, call.name, call.result, call.is_error, call.from_outside
+            )
 
 
 def _tokens(message: Message) -> int:

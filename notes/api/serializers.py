@@ -32,6 +32,15 @@ class NoteUpdateSerializer(_NoteFieldsSerializer):
     """Only the fields that are sent change; `mode` says how `content` joins what is there."""
 
     mode = serializers.ChoiceField(get_args(UpdateMode), default="replace")
+    from_outside = serializers.BooleanField(
+        required=False,
+        help_text="`false` vouches for the note: text from outside it holds no more.",
+    )
+
+    def validate_from_outside(self, value: bool) -> bool:
+        if value:
+            raise serializers.ValidationError("Only false can be set: it is found out, not told.")
+        return value
 
 
 class NoteSerializer(serializers.ModelSerializer[Note]):
@@ -47,6 +56,7 @@ class NoteSerializer(serializers.ModelSerializer[Note]):
             "version",
             "source_conversation",
             "source_message",
+            "from_outside",
             "created",
             "updated",
         ]
