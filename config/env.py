@@ -25,6 +25,8 @@ TESTING = "pytest" in sys.modules
 WHERE_TESTS_RUN = ("NOTEWIRE_HOME", "DATABASE_URL")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 DECISIONS = ("allow", "ask", "off")
+#: Shorter ones can be guessed, and who guesses it is anybody.
+SECRET_LENGTH = 32
 
 #: Every name that is read below.
 names: list[str] = []
@@ -158,6 +160,8 @@ def _home(value: str) -> Path:
 
 
 def _secret_key(value: str) -> str:
+    if value and len(value) < SECRET_LENGTH:
+        raise ValueError(f"must have at least {SECRET_LENGTH} characters, or be left unset")
     return value or _kept_secret(NOTEWIRE_HOME / "secret_key")
 
 

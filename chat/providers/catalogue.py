@@ -171,6 +171,38 @@ def configured() -> tuple[Endpoint, ...]:
     return tuple(endpoint for row in PROVIDERS if (endpoint := row.endpoint()))
 
 
+def chosen(reference: str) -> tuple[Endpoint | None, str]:
+    """Whom a reference means, and which model of theirs ("": the first); None is the demo.
+
+    What the environment says is enough to tell; whether they have the model, they know.
+    """
+    endpoints = configured()
+    if not reference and endpoints:
+        return endpoints[0], ""
+    prefix, _, model = reference.partition("/")
+    if prefix == demo.NAME or not reference:
+        if not settings.NOTEWIRE_DEMO:
+            raise NoProviderError(NOT_CONNECTED)
+        return None, demo.NAME
+    named = {endpoint.name: endpoint for endpoint in endpoints}
+    if prefix in named and model:
+        return named[prefix], model
+    if prefix in _ROWS and model:
+        row = _ROWS[prefix]
+        raise NoProviderError(f"{row.label} is not configured: set {row.variables}.")
+    if not endpoints:
+        raise NoProviderError(f"No provider is configured that could have {reference!r}.")
+    if prefix in named:
+        raise ModelUnknownError(f"{reference!r} names a provider but no model of it.")
+    return endpoints[0], reference
+
+
+NOT_CONNECTED = (
+    "No model is connected. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that "
+    "speaks OpenAI's API, and start Notewire again."
+)
+
+
 class Catalogue:
     """The vendors of one process, over its shared client."""
 
@@ -182,24 +214,11 @@ class Catalogue:
 
     async def resolve(self, reference: str | None = None) -> ResolvedModel:
         """Who answers for ``provider/model-id``, for a bare model id, or when nobody is named."""
-        endpoints = configured()
         reference = (reference or "").strip() or settings.NOTEWIRE_DEFAULT_MODEL
-        if not reference and endpoints:
-            return ResolvedModel(self._provider(endpoints[0]), await self._first(endpoints[0]))
-        prefix, _, model = reference.partition("/")
-        if prefix == demo.NAME or not reference:
-            return ResolvedModel(self._offered_demo(), demo.NAME)
-        named = {endpoint.name: endpoint for endpoint in endpoints}
-        if prefix in named and model:
-            return ResolvedModel(self._provider(named[prefix]), model)
-        if prefix in _ROWS and model:
-            row = _ROWS[prefix]
-            raise NoProviderError(f"{row.label} is not configured: set {row.variables}.")
-        if not endpoints:
-            raise NoProviderError(f"No provider is configured that could have {reference!r}.")
-        if prefix in named:
-            raise ModelUnknownError(f"{reference!r} names a provider but no model of it.")
-        return ResolvedModel(self._provider(endpoints[0]), reference)
+        endpoint, model = chosen(reference)
+        if endpoint is None:
+            return ResolvedModel(self._demo, demo.NAME)
+        return ResolvedModel(self._provider(endpoint), model or await self._first(endpoint))
 
     async def models(self) -> Listing:
         """What can be chosen now; a vendor that does not answer is a problem, no failure."""
@@ -256,14 +275,6 @@ class Catalogue:
             quirks = replace(row.quirks, think_tags=own)
             self._providers[endpoint] = OpenAIProvider(upstream, quirks=quirks)
         return self._providers[endpoint]
-
-    def _offered_demo(self) -> Provider:
-        if not settings.NOTEWIRE_DEMO:
-            raise NoProviderError(
-                "No model is connected. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that "
-                "speaks OpenAI's API, and start Notewire again."
-            )
-        return self._demo
 
 
 def _keeps_no_list(error: ProviderError) -> bool:

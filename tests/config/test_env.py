@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = re.compile(r"^[A-Z][A-Z_]+$")
 
 
+GIVEN = "given" * 8
+
+
 def _python(code: str, home: Path, **variables: str) -> subprocess.CompletedProcess:
     clean = {name: value for name, value in os.environ.items() if name not in env.names}
     return subprocess.run(
@@ -112,13 +115,19 @@ def test_secret_key_is_made_once_and_kept_private(tmp_path):
     assert len(first) > 60
     assert _settings(tmp_path, "SECRET_KEY")["SECRET_KEY"] == first
     assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
-    assert _settings(tmp_path, "SECRET_KEY", SECRET_KEY="given")["SECRET_KEY"] == "given"
+    assert _settings(tmp_path, "SECRET_KEY", SECRET_KEY=GIVEN)["SECRET_KEY"] == GIVEN
 
 
 def test_secret_key_is_one_when_many_make_it_at_once(tmp_path):
     paths = [tmp_path / "secret_key"] * 3
     assert len({env._kept_secret(path) for path in paths}) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+
+
+def test_secret_key_that_is_short_ends_the_start_and_is_not_shown(tmp_path):
+    done = _python("import config.env", tmp_path, SECRET_KEY="s3cr3t")
+    assert "SECRET_KEY must have at least 32 characters" in done.stderr
+    assert "s3cr3t" not in done.stderr and "Traceback" not in done.stderr
 
 
 def test_damaged_secret_key_ends_the_start(tmp_path):

@@ -12,6 +12,7 @@ from chat.runs.runtime import Runtime
 
 class Command(BaseCommand):
     help = "Carry runs that any server queued, until SIGTERM or SIGINT."
+    requires_system_checks = ("tools", "models")
 
     def handle(self, *args: object, **options: object) -> None:
         self.stdout.write("Notewire worker: waiting for runs. Ctrl+C stops it.")
