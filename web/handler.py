@@ -126,6 +126,7 @@ class StreamHandler(ASGIHandler):
             raise asyncio.CancelledError
         try:
             await response.deliver(scope.get("state", {}), send)
-        except Exception:  # an outermost edge: nobody else is left to answer
+        # An outermost edge: nobody else is left to answer.
+        except Exception:
             logger.exception("Delivery failed: %s %s", scope["path"], response.label)
             await response.fail(send)

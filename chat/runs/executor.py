@@ -98,6 +98,7 @@ class _Executor:
             if isinstance(error, FencedOut):
                 raise
             self.error = _told(error)
+        # An outermost edge: whatever the run meets, it is closed, or its conversation stays busy.
         except Exception as error:
             is_away = isinstance(error, OperationalError | InterfaceError)
             if is_away and self.begun.attempt < MOST_ATTEMPTS:

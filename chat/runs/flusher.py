@@ -78,6 +78,7 @@ class Flusher:
         lent = tuple(self._pending.pop(run_id, ()))
         try:
             yield lent
+        # Raised again: what was not stored is to be stored still.
         except BaseException:
             self._pending[run_id] = [*lent, *self._pending.get(run_id, ())]
             raise

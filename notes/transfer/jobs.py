@@ -49,6 +49,7 @@ async def import_archive(*, transfer_id: str) -> None:
         await unit_of_work(_fail, transfer, error.message)
     except OperationalError:
         raise
+    # Raised again: the person who waits for the import is told that it is over.
     except Exception:
         await unit_of_work(_fail, transfer, FAULT)
         raise
@@ -69,6 +70,7 @@ def _begin(transfer_id: UUID) -> Import | None:
         transfer = services.transfer_begin(transfer_id=transfer_id, total=source.total)
         if transfer is not None:
             return Import(transfer, source)
+    # Raised again: only the archive is closed.
     except BaseException:
         source.close()
         raise

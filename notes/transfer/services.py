@@ -51,6 +51,7 @@ def transfer_create(
             )
             task = app.configure_task(IMPORT_TASK, lock=f"notes.import:{owner.pk % LANES}")
             task.defer(transfer_id=str(transfer.pk))
+    # Raised again: an upload that no import will read is not kept.
     except BaseException:
         uploads.remove(file)
         raise

@@ -29,6 +29,7 @@ def store(parts: Iterable[bytes]) -> str:
         with os.fdopen(descriptor, "wb") as file:
             for part in parts:
                 file.write(part)
+    # Raised again: half a file is not kept.
     except BaseException:
         path.unlink(missing_ok=True)
         raise

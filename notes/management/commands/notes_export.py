@@ -58,6 +58,7 @@ def _replace(target: Path, files: Iterator[File]) -> None:
         with os.fdopen(descriptor, "wb") as file:
             zip_stream.write(files, file)
         Path(draft).replace(target)
+    # Raised again: half an archive is not kept.
     except BaseException:
         Path(draft).unlink()
         raise

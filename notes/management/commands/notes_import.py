@@ -50,6 +50,7 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
         try:
             self._run(Import(transfer, source))
+        # Raised again, Ctrl-C too: an import that will never go on is not shown as one that does.
         except BaseException:
             services.transfer_end(
                 transfer_id=transfer.pk, status=TransferStatus.FAILED, error=services.NEVER_ENDED

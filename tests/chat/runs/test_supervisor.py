@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any, cast
 
@@ -12,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from chat.models import Run
-from chat.runs.lifecycle import run_close
+from chat.runs import event_log
+from chat.runs import supervisor as supervisor_module
+from chat.runs.lifecycle import run_close, run_start
 from chat.runs.supervisor import Supervisor
 from tools.threads import unit_of_work
 from web.models import OwnerEvent
@@ -41,6 +44,23 @@ async def test_sweep_folds_logs_and_forgets_what_is_old(stage, start):
     await Supervisor(cast("Any", None))._sweep_once(cast("Any", Idle()))
 
     assert await unit_of_work(_left, run) == (True, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_process_that_serves_folds_logs_as_well(monkeypatch, request, user):
+    """Its worker is a worker like any other: nobody has to start one for this."""
+    monkeypatch.setattr(supervisor_module, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(event_log, "FOLDED_AFTER", timedelta(0))
+    run = run_start(owner=user, content="hello")
+    run_close(run_id=run.id, reason="stopped")
+    OwnerEvent.objects.update(created=timezone.now() - timedelta(days=8))
+    request.getfixturevalue("server")
+
+    deadline = time.monotonic() + 30
+    while _left(run) != (True, 1) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert _left(run) == (True, 1)
 
 
 def _age(run) -> None:
