@@ -19,6 +19,7 @@ urlpatterns = [
         settings.rule_revoke_view,
         name="settings-rule-revoke",
     ),
+    path("chat/list/", views.conversations_part, name="conversations"),
     path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
     path("chat/runs/<uuid:run_id>/stream/", views.run_stream_view, name="stream"),
     path(

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chat.api.following import follow
 from chat.exceptions import ChatError, ConversationBusyError, MessageTooLargeError
 from chat.models import Conversation, Run
-from chat.pages.requests import PageRequest
+from chat.pages.requests import PageRequest, uuids
 from chat.pages.transcript import (
     ShownQuestion,
     conversation_days,
@@ -63,6 +63,15 @@ def conversation_page(request: PageRequest, conversation_id: UUID) -> HttpRespon
         return _send(request, conversation)
     shown = transcript(owner=request.user, conversation=conversation)
     return _page(request, conversation=conversation, transcript=shown)
+
+
+@private_page
+@require_safe
+def conversations_part(request: PageRequest) -> HttpResponse:
+    """The list alone, as the page of the conversation ``at`` shows it."""
+    current = next(iter(uuids(request.GET.getlist("at"))), None)
+    context = {"days": conversation_days(owner=request.user), "current": current}
+    return render(request, "chat/conversations.html", context)
 
 
 @private_page
@@ -168,6 +177,16 @@ def _refused(
     )
 
 
-def _page(request: PageRequest, *, status: int = 200, **context: Any) -> HttpResponse:
-    context["days"] = conversation_days(owner=request.user)
+def _page(
+    request: PageRequest,
+    *,
+    status: int = 200,
+    conversation: Conversation | None = None,
+    **context: Any,
+) -> HttpResponse:
+    context |= {
+        "conversation": conversation,
+        "current": conversation.id if conversation else None,
+        "days": conversation_days(owner=request.user),
+    }
     return render(request, "chat/page.html", context, status=status)

@@ -1,4 +1,6 @@
-// What every page needs: the theme, CSRF tokens that are never stale, and htmx's errors as toasts.
+// What every page needs: the theme, CSRF tokens that are never stale, how many decisions wait, and
+// htmx's errors as toasts.
+import "notewire/feed";
 import { csrfToken } from "notewire/http";
 import { toast } from "notewire/toasts";
 
@@ -36,3 +38,22 @@ document.addEventListener("htmx:responseError", (event) => {
   toast(`The server answered with ${event.detail.xhr.status}. Nothing was changed.`, { error: true });
 });
 document.addEventListener("htmx:sendError", () => toast("The server cannot be reached.", { error: true }));
+
+let counting = null;
+document.addEventListener("notewire:feed", ({ detail: { kind } }) => {
+  if (kind.startsWith("approval_") || kind === "snapshot") counting ??= setTimeout(count, 50);
+});
+
+async function count() {
+  counting = null;
+  const response = await fetch("/api/approvals/?limit=1", { headers: { Accept: "application/json" } });
+  if (!response.ok) return;
+  const waiting = (await response.json()).count;
+  let badge = document.getElementById("approvals-badge");
+  if (!badge) {
+    badge = Object.assign(document.createElement("span"), { id: "approvals-badge", className: "badge" });
+    document.querySelector("[data-inbox]")?.append(badge);
+  }
+  badge.textContent = String(waiting);
+  badge.hidden = waiting === 0;
+}

@@ -61,12 +61,16 @@ document.addEventListener("submit", async (event) => {
   const focused = form.contains(document.activeElement);
   const buttons = form.querySelectorAll("button");
   for (const each of buttons) each.disabled = true;
+  form.dataset.busy = "";
   try {
     show((await post(button.getAttribute("formaction") ?? form.action, fields)).html, focused);
   } catch (error) {
     toast(error.message, { error: true });
     if (error.body?.error?.html) show(error.body.error.html, focused);
-    else for (const each of buttons) each.disabled = false;
+    else {
+      delete form.dataset.busy;
+      for (const each of buttons) each.disabled = false;
+    }
   }
 });
 
@@ -110,4 +114,33 @@ document.addEventListener("keydown", (event) => {
     first.focus();
     first.scrollIntoView({ block: "nearest" });
   }
+});
+
+const inbox = document.querySelector(".inbox");
+let looking = null;
+
+/** The inbox shows what is asked and decided elsewhere; what was decided here stays as it was told. */
+async function look() {
+  looking = null;
+  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!response.ok) return;
+  const page = nodes(await response.text());
+  const fresh = [...page.querySelectorAll(".inbox > article")];
+  for (const old of inbox.querySelectorAll("article:has(.pending):not(:has([data-busy]))")) {
+    const now = fresh.find((article) => article.id === old.id);
+    if (!now) old.remove();
+    else if (waiting(now) !== waiting(old)) place(old, "replace", now.outerHTML);
+  }
+  for (const article of fresh) if (!document.getElementById(article.id)) inbox.append(article);
+  const nothing = inbox.querySelector(".nothing");
+  if (nothing && fresh.length) nothing.remove();
+  if (!nothing && !inbox.querySelector("article")) inbox.append(...page.querySelectorAll(".nothing"));
+}
+
+function waiting(article) {
+  return [...article.querySelectorAll(PENDING)].map(({ id }) => id).join();
+}
+
+if (inbox) document.addEventListener("notewire:feed", ({ detail: { kind } }) => {
+  if (/^approval_|^snapshot$/.test(kind)) looking ??= setTimeout(look, 100);
 });

@@ -31,10 +31,11 @@ def test_person_approves_and_a_second_tab_follows(page, user):
     second = page.context.new_page()
     second.goto(page.url)
     asked(second)
-    expect(page.locator("#approvals-badge")).to_have_count(0)
+    expect(page.locator("#approvals-badge")).to_have_text("1")
     expect(second.locator("#approvals-badge")).to_have_text("1")
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator(".approval.approved .word")).to_have_text("Approved by ada")
+    expect(second.locator("#approvals-badge")).to_be_hidden()
     finished(page)
     expect(second.locator(".approval.approved .word")).to_have_text("Approved by ada")
     finished(second)
@@ -61,6 +62,25 @@ def test_person_denies_with_a_reason_in_the_inbox(page, user):
     finished(page)
     expect(page.locator(".ended")).to_contain_text("a tool call was denied")
     assert Note.objects.count() == 0
+
+
+def test_inbox_shows_what_is_asked_and_decided_elsewhere(page, user, three):
+    inbox = page.context.new_page()
+    inbox.goto("/approvals/")
+    expect(inbox.get_by_text("Nothing waits for your word.")).to_be_visible()
+    three_asked(page)
+    expect(inbox.locator("#approvals-badge")).to_have_text("3")
+    expect(inbox.locator(".approval.pending")).to_have_count(3)
+    inbox.locator(".approval .input").nth(1).fill("not this")
+    page.locator(".approval").first.get_by_role("button", name="Approve", exact=True).click()
+    expect(inbox.locator(".approval.pending")).to_have_count(2)
+    expect(inbox.locator(".approval .input").first).to_have_value("not this")
+    expect(inbox.locator("#approvals-badge")).to_have_text("2")
+    page.get_by_role("button", name="Stop").click()
+    finished(page)
+    expect(inbox.locator(".approval")).to_have_count(0)
+    expect(inbox.get_by_text("Nothing waits for your word.")).to_be_visible()
+    expect(inbox.locator("#approvals-badge")).to_be_hidden()
 
 
 def test_new_message_takes_the_place_of_a_decision(page, user):

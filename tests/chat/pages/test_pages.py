@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from chat.models import Conversation, Message, Run, RunEvent, RunStatus, ToolCall
 from chat.runs.lifecycle import run_start
+from web import feed
 
 pytestmark = pytest.mark.django_db
 JSON = {"Accept": "application/json"}
@@ -237,5 +238,29 @@ def test_queries_do_not_grow_with_the_transcript(browser, run, django_assert_max
     for _ in range(5):
         more = run_start(owner=run.owner, content="again", conversation_id=run.conversation_id)
         closed(more)
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(20):
         browser.get(conversation_url(run))
+
+
+def test_list_alone_is_its_owners(client_of, browser, other_user, run):
+    url = f"/chat/list/?at={run.conversation_id}"
+    part = page_of(browser.get(url))
+    assert "<html" not in part
+    assert re.search(r'aria-current="true"><span class="title">Find &lt;b&gt;milk', part)
+    assert "aria-current" not in page_of(browser.get("/chat/list/?at=x"))
+    assert "milk" not in page_of(client_of(other_user).get(url))
+    assert client_of().get(url).status_code == 302
+
+
+def test_page_says_where_the_feed_stood_before_it_was_read(client_of, browser, user):
+    assert 'data-feed="0"' in page_of(browser.get("/notes/"))
+    run_start(owner=user, content="one")
+    last = feed.position_last(owner_id=user.pk)
+    assert last > 0
+    assert f'data-feed="{last}"' in page_of(browser.get("/"))
+    assert "data-feed" not in page_of(client_of().get("/login/"))
+
+
+def test_feed_is_not_asked_for_parts_of_pages(browser, monkeypatch):
+    monkeypatch.setattr(feed, "position_last", lambda **_: pytest.fail("asked"))
+    assert browser.get("/notes/", headers={"HX-Request": "true"}).status_code == 200
