@@ -60,7 +60,7 @@ def load(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
 
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE notes_note DISABLE TRIGGER notes_search_follow")
-        cursor.execute("SET maintenance_work_mem = '512MB'")
+        cursor.execute("SET maintenance_work_mem = '1GB'")
         with _without_indexes("notes_note"), _step("notes copied"):
             ids = _copied(notes)
         with _without_indexes("notes_notesearchentry"), _step("notes indexed"):
