@@ -23,6 +23,8 @@ GROWTH = 4
 OVERLAP = 200
 #: Terms and places beyond these are found, but not marked.
 MARKED_TERMS = 64
+#: So few terms are looked for one by one first: that is quicker than all at once.
+FEW_TERMS = 8
 MAX_PLACES = 40
 LONGEST_WORD = 100
 
@@ -62,19 +64,18 @@ class Finder:
         self._prefixes = tuple(prefixes)
         self._lexemes = frozenset(lexemes)
         self._stems: dict[str, bool] = {}
-        anywhere = [re.escape(fold(each).lower()) for each in literals if each]
-        begins = [re.escape(each) for each in self._lexemes if not each.isalnum()]
+        anywhere = {fold(each).lower() for each in literals if each}
+        begins = {each for each in self._lexemes if not each.isalnum()}
         words = {_shortened(each) for each in self._lexemes if each.isalnum()} | set(prefixes)
-        parts = [
-            f"(?P<{name}>{'|'.join(sorted(each, key=len, reverse=True)[:MARKED_TERMS])})"
-            for name, each in (
-                ("anywhere", anywhere),
-                ("literal", begins),
-                ("word", list(map(re.escape, words))),
-            )
+        kinds = {
+            name: sorted(each, key=lambda term: (-len(term), term))[:MARKED_TERMS]
+            for name, each in (("anywhere", anywhere), ("literal", begins), ("word", words))
             if each
-        ]
-        self._pattern = re.compile("|".join(parts)) if parts else None
+        }
+        self._terms = [term for terms in kinds.values() for term in terms]
+        self._pattern = re.compile(
+            "|".join(f"(?P<{name}>{'|'.join(map(re.escape, kinds[name]))})" for name in kinds)
+        )
 
     def candidates(self, places: Iterable[Place]) -> set[str]:
         """Words of which it is not known yet whether they have one of the stems."""
@@ -124,7 +125,7 @@ class Finder:
 
     def _places(self, folded: Folded) -> Iterator[Place]:
         lower = folded.lower
-        for match in self._pattern.finditer(lower) if self._pattern else ():
+        for match in self._pattern.finditer(lower, self._first(lower)) if self._terms else ():
             start, end = match.span()
             if start == end:
                 continue
@@ -137,6 +138,13 @@ class Finder:
                 yield Place(*folded.span(start, end), match.group())
                 continue
             yield self._word(folded, start, match.group())
+
+    def _first(self, lower: str) -> int:
+        """No term is before this place, which is the end where there is none."""
+        if len(self._terms) > FEW_TERMS:
+            return 0
+        places = [place for term in self._terms if (place := lower.find(term)) >= 0]
+        return min(places, default=len(lower))
 
     def _word(self, folded: Folded, start: int, term: str) -> Place:
         ends = dict.fromkeys((_word_end(folded.lower, start), _part_end(folded.cased, start)))

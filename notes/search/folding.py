@@ -70,6 +70,7 @@ MAX_MARKS = 4
 _CJK = re.compile(f"[{CJK_CLASS}]+")
 _CLUSTER = re.compile(f"[^{MARKS_CLASS}]?[{MARKS_CLASS}]*", re.DOTALL)
 _MARK = re.compile(f"[{MARKS_CLASS}]")
+_ASCII = bytes(range(128))
 _LONG_RUN = re.compile(f"([{MARKS_CLASS}]{{{MAX_MARKS}}})[{MARKS_CLASS}]+")
 _ACCENT = re.compile("(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f]")
 _LETTERS = str.maketrans(
@@ -96,14 +97,15 @@ class Folded:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._has_marks = not text.isascii() and _has_marks(text)
+        self._has_marks = _has_marks(text)
         if self._has_marks:
             folded = [fold(cluster) for cluster in _CLUSTER.findall(text)]
             self.cased, self.lower = "".join(folded), "".join(map(_lower, folded))
         elif text.isascii():
             self.cased, self.lower = text, text.lower()
         else:
-            self.cased, self.lower = text.translate(_CASED), text.translate(_LOWER)
+            self.cased = text.translate(_CASED)
+            self.lower = self.cased.lower() if self.cased.isascii() else text.translate(_LOWER)
 
     @cached_property
     def _edges(self) -> tuple[list[int], list[int]]:
@@ -126,7 +128,8 @@ class Folded:
 
 
 def _has_marks(text: str) -> bool:
-    return any(map(_MARK.match, frozenset(text)))
+    beyond_ascii = text.encode(errors="surrogatepass").translate(None, _ASCII)
+    return bool(beyond_ascii) and bool(_MARK.search(beyond_ascii.decode(errors="surrogatepass")))
 
 
 def _lower(cased: str) -> str:
