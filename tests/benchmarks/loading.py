@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 from tests.benchmarks.corpus import MadeNote
@@ -51,23 +52,58 @@ def store(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
     return ids
 
 
-def load(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
+def load(notes: Iterable[tuple[int, MadeNote]], *, owners: Sequence[int], copies: int = 1) -> None:
     """The same for very many notes of an empty database: committed, and indexed in bulk.
 
-    Indexes are made after the rows that are in them. Says how long each step took.
+    Each of ``notes`` is there ``copies`` times. The first owner has all copies of theirs; the
+    others' notes are of one of the first owners, and their copies go round the rest. Indexes are
+    made after the rows that are in them. Says how long each step took.
     """
     from django.db import connection
 
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE notes_note DISABLE TRIGGER notes_search_follow")
-        cursor.execute("SET maintenance_work_mem = '1GB'")
-        with _without_indexes("notes_note"), _step("notes copied"):
-            ids = _copied(notes)
-        with _without_indexes("notes_notesearchentry"), _step("notes indexed"):
-            _indexed(ids)
+        cursor.execute("SET maintenance_work_mem = '1GB'; SET synchronous_commit = off")
+        with _without_indexes("notes_note"), _without_indexes("notes_notesearchentry"):
+            with _step("notes copied"):
+                ids = _copied(notes)
+            with _step("notes indexed"):
+                _indexed(ids)
+            if copies > 1:
+                with _step(f"{copies} copies made"):
+                    values: dict[str, Any] = {
+                        "number": len(ids),
+                        "copies": copies,
+                        "owners": list(owners),
+                    }
+                    cursor.execute(_COPY_ENTRIES, values)
+                    cursor.execute(_COPY_NOTES, values)
         cursor.execute("ALTER TABLE notes_note ENABLE TRIGGER notes_search_follow")
-        cursor.execute("VACUUM (ANALYZE) notes_note, notes_notesearchentry")
-    return ids
+        with _step("vacuumed"):
+            cursor.execute("VACUUM (ANALYZE) notes_note, notes_notesearchentry")
+
+
+#: A copy is older than all that it is no copy of, has an id of its own, and belongs to whom it does
+#: by its place in the list of owners.
+_COPIES = """
+CROSS JOIN generate_series(1, %(copies)s - 1) AS copy
+CROSS JOIN LATERAL (SELECT CASE old.owner_id WHEN (%(owners)s::bigint[])[1] THEN old.owner_id
+  ELSE (%(owners)s::bigint[])[array_position(%(owners)s::bigint[], old.owner_id)
+    + copy * (cardinality(%(owners)s::bigint[]) - 1) / %(copies)s] END AS owner_id) AS new
+"""
+_COPY_NOTES = f"""
+INSERT INTO notes_note ({COLUMNS})
+SELECT md5(old.id::text || copy)::uuid, new.owner_id, title, content, folder, tags, tags_folded,
+  language, version, created, updated - copy * %(number)s * interval '1 minute'
+FROM notes_note AS old {_COPIES}
+"""  # noqa: S608
+_COPY_ENTRIES = f"""
+INSERT INTO notes_notesearchentry
+SELECT md5(note_id::text || copy)::uuid, start, new.owner_id,
+  updated - copy * %(number)s * interval '1 minute', language, whole, pending,
+  ts_delete(tsv, '=o:' || old.owner_id) || notes_search_owned(new.owner_id, language)
+FROM notes_notesearchentry AS old {_COPIES}
+"""  # noqa: S608
 
 
 def _copied(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
