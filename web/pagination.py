@@ -168,9 +168,9 @@ def _parsed(model: type[Model], columns: Sequence[str], values: Sequence[str]) -
 def _limit(text: str | None) -> int:
     if text is None:
         return DEFAULT_LIMIT
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-        raise invalid("Give a whole number from 1 to 200.", field="limit")
-    return min(int(text), MAX_LIMIT)
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MAX_LIMIT):
+        raise invalid(f"Give a whole number from 1 to {MAX_LIMIT}.", field="limit")
+    return int(text)
 
 
 def _encoded(cursor: Cursor) -> str:

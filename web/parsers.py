@@ -19,6 +19,10 @@ MAX_VALUES = 200_000
 MAX_DIGITS = 100
 
 _brackets = re.compile(rb"[\[\]{}]")
+_lone_surrogate = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
 _long_number = re.compile(rb"\d{%d}" % (MAX_DIGITS + 1))
 
 
@@ -42,7 +46,11 @@ def parsed(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise invalid(f"The body is not valid JSON: {error}.") from None
+        half = _lone_surrogate.search(body.replace(rb"\\", b""))
+        reason = (
+            f"{half[0].decode()} is half of a surrogate pair, which is no text" if half else error
+        )
+        raise invalid(f"The body is not valid JSON: {reason}.") from None
     if not isinstance(value, dict):
         raise invalid("The body must be a JSON object.")
     if b"\\u0000" in body and (path := next(_nul_paths(value), None)) is not None:

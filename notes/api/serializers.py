@@ -7,7 +7,7 @@ from typing import Any, ClassVar, get_args
 from rest_framework import serializers
 
 from notes.models import Note
-from notes.search import SearchMode
+from notes.search import MAX_LIMIT, MAX_OFFSET, SearchMode
 from notes.selectors import ListedNote
 from notes.services import UpdateMode
 from web.fields import ExactTextField
@@ -99,8 +99,8 @@ class NoteFilterSerializer(serializers.Serializer[Any]):
 class SearchQuerySerializer(NoteFilterSerializer):
     q = ExactTextField(help_text='Words, "a phrase", -not, or.')
     subfolders = serializers.BooleanField(default=True)
-    limit = serializers.IntegerField(min_value=1, default=20)
-    offset = serializers.IntegerField(min_value=0, default=0)
+    limit = serializers.IntegerField(min_value=1, max_value=MAX_LIMIT, default=20)
+    offset = serializers.IntegerField(min_value=0, max_value=MAX_OFFSET, default=0)
     language = ExactTextField(
         required=False,
         default="",

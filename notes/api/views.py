@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -40,7 +41,14 @@ class NoteAPIView(GenericAPIView[Any]):
         return super().handle_exception(api_error(exc) if isinstance(exc, NoteError) else exc)
 
     def sent(self, serializer: type[Any]) -> dict[str, Any]:
-        """The body, in the shape that ``serializer`` asks for."""
+        """The body, in the shape that ``serializer`` asks for.
+
+        A field that is neither its nor one of what is answered is refused: a slip of the pen loses
+        nothing silently, and a note that was read may be sent back as it is.
+        """
+        known = {*serializer().fields, *self.serializer_class().fields}
+        if unknown := [name for name in self.request.data if name not in known]:
+            raise ValidationError({name: ["There is no such field."] for name in unknown})
         return _validated(serializer, self.request.data)
 
     def asked(self, serializer: type[Any]) -> dict[str, Any]:
@@ -155,7 +163,7 @@ class NoteSearchView(NoteAPIView):
             ),
             language=asked["language"],
             typing=asked["typing"],
-            page=Page(offset=asked["offset"], limit=min(asked["limit"], search.MAX_LIMIT)),
+            page=Page(offset=asked["offset"], limit=asked["limit"]),
         )
         return Response(serializers.SearchPageSerializer(page).data)
 
@@ -181,6 +189,8 @@ class NoteTagsView(NoteAPIView):
 
 
 class NoteLanguageView(NoteAPIView):
+    serializer_class = serializers.LanguageSerializer
+
     @extend_schema(operation_id="notes_language_retrieve", responses=serializers.LanguageSerializer)
     def get(self, request: Request) -> Response:
         """The language that the owner's notes are in for search."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -9,6 +11,27 @@ from django import forms
 from notes.exceptions import NoteError, NoteInvalid, NoteTooLarge
 from notes.models import Note
 from notes.rules import MAX_TITLE
+
+#: More than all tags of a note can take, quoted.
+MAX_TAGS_TEXT = 20_000
+_TAG = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"\s*(?=,|$)|(?P<plain>[^,]*))(?:,|$)')
+
+
+def tags_read(text: str) -> list[str]:
+    """Tags between commas; one that holds a comma stands in quotes, and a quote in it twice."""
+    tags = [
+        match["plain"] if match["quoted"] is None else match["quoted"].replace('""', '"')
+        for match in _TAG.finditer(text)
+    ]
+    return [stripped for tag in tags if (stripped := tag.strip())]
+
+
+def tags_written(tags: Iterable[str]) -> str:
+    """What ``tags_read`` reads as these."""
+    return ", ".join(
+        '"{}"'.format(tag.replace('"', '""')) if "," in tag or tag.startswith('"') else tag
+        for tag in tags
+    )
 
 
 class NoteForm(forms.Form):
@@ -27,6 +50,7 @@ class NoteForm(forms.Form):
     )
     tags = forms.CharField(
         required=False,
+        max_length=MAX_TAGS_TEXT,
         widget=forms.TextInput(attrs={"placeholder": "tag, another tag", "autocomplete": "off"}),
     )
     content = forms.CharField(
@@ -42,7 +66,7 @@ class NoteForm(forms.Form):
         return content.replace("\r\n", "\n")
 
     def clean_tags(self) -> list[str]:
-        return [tag.strip() for tag in self.cleaned_data["tags"].split(",") if tag.strip()]
+        return tags_read(self.cleaned_data["tags"])
 
     def fields_of_note(self) -> dict[str, Any]:
         names = ("title", "folder", "tags", "content")
@@ -64,7 +88,7 @@ def form_of(note: Note) -> NoteForm:
         initial={
             "title": note.title,
             "folder": note.folder,
-            "tags": ", ".join(note.tags),
+            "tags": tags_written(note.tags),
             "content": note.content,
             "version": note.version,
         }

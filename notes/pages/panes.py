@@ -6,7 +6,7 @@ means nothing shows everything, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
@@ -19,10 +19,12 @@ from django.utils.safestring import SafeString, mark_safe
 from notes import search, selectors
 from notes.exceptions import NoteError
 from notes.folders import ROOT
-from notes.search import Page, SearchFilters
+from notes.search import FACETS, Facet, Facets, Page, SearchFilters
 from notes.selectors import FolderCount
 
 PAGE_SIZE = 50
+#: Folders, and tags, by which a search can be narrowed at once.
+NARROWINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowing:
+    """A link to those of the hits that are in a folder or have a tag. ``count`` is None where some
+    of them may not have been counted."""
+
+    name: str
+    link: str
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     entries: list[Entry]
     total: int
@@ -68,6 +80,8 @@ class Listing:
     has_more: bool
     windowed: bool = False
     problem: str = ""
+    folders: tuple[Narrowing, ...] = ()
+    tags: tuple[Narrowing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +165,43 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
     ]
     end = offset + len(entries)
     has_more = bool(entries) and end < found.total and end <= search.MAX_OFFSET
-    return Listing(entries, found.total, found.total_is, has_more, windowed=found.windowed)
+    facets = found.facets or Facets((), ())
+    return Listing(
+        entries,
+        found.total,
+        found.total_is,
+        has_more,
+        windowed=found.windowed,
+        folders=_folders_to_narrow(facets.folders, filters, found.total),
+        tags=_tags_to_narrow(facets.tags, filters, found.total),
+    )
+
+
+def _folders_to_narrow(
+    facets: Sequence[Facet], filters: Filters, total: int
+) -> tuple[Narrowing, ...]:
+    """A folder's notes are those below it, too."""
+    complete = len(facets) < FACETS
+    below = {
+        facet.value: sum(each.count for each in facets if each.value.startswith(facet.value))
+        for facet in facets
+        if facet.value not in (ROOT, filters.folder)
+    }
+    return tuple(
+        Narrowing(folder.strip("/"), filters.link(folder=folder), count if complete else None)
+        for folder, count in below.items()
+        if count < total
+    )[:NARROWINGS]
+
+
+def _tags_to_narrow(facets: Sequence[Facet], filters: Filters, total: int) -> tuple[Narrowing, ...]:
+    if filters.tag:
+        return ()
+    return tuple(
+        Narrowing(facet.value, filters.link(tag=facet.value), facet.count)
+        for facet in facets
+        if facet.count < total
+    )[:NARROWINGS]
 
 
 def _listed(owner: AbstractBaseUser, filters: Filters) -> Listing:

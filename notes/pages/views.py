@@ -22,7 +22,7 @@ from notes import selectors, services
 from notes.authors import Author
 from notes.exceptions import NoteError, NoteNotFound, NoteVersionConflict
 from notes.models import Note
-from notes.pages.forms import NoteForm, form_of
+from notes.pages.forms import NoteForm, form_of, tags_written
 from notes.pages.panes import filters_of, folder_tree, listing
 from web.errors import wants_json
 from web.markdown import MAX_RENDERED
@@ -66,7 +66,8 @@ def note_new_page(request: PageRequest) -> HttpResponse:
     """A new note, in the folder that was looked at."""
     if request.method != "POST":
         filters = filters_of(request.GET)
-        form = NoteForm(initial={"folder": filters.folder, "tags": filters.tag})
+        tags = tags_written([filters.tag])
+        form = NoteForm(initial={"folder": filters.folder, "tags": tags})
         return notes_page(request, form=form)
     form = NoteForm(request.POST)
     if form.is_valid():

@@ -2,10 +2,11 @@
 
 ``values`` is what it is asked and answers, ``grammar`` what can be typed, ``compiler`` what that
 means to PostgreSQL, ``statements`` the SQL and the choice of plan, ``engine`` the order of things,
-``folding`` and ``excerpts`` what a hit shows, ``rebuild`` the refilling of the entries.
+``folding`` and ``excerpts`` what a hit shows, ``filling`` the refilling of the entries.
 """
 
 from notes.search.engine import MAX_LIMIT, MAX_OFFSET, search
+from notes.search.statements import FACETS
 from notes.search.values import (
     Facet,
     Facets,
@@ -18,6 +19,7 @@ from notes.search.values import (
 )
 
 __all__ = [
+    "FACETS",
     "MAX_LIMIT",
     "MAX_OFFSET",
     "Facet",

@@ -121,6 +121,7 @@ def test_note_content_is_joined_as_mode_says(
         ({"tags": [str(n) for n in range(5000)]}, "invalid", "tags"),
         ({"tags": ["x" * 101]}, "invalid", "tags"),
         ({"language": "klingon"}, "invalid", "language"),
+        ({"titel": "x"}, "invalid", "titel"),
     ],
 )
 def test_note_with_a_bad_value_is_refused_with_its_field(
@@ -131,6 +132,14 @@ def test_note_with_a_bad_value_is_refused_with_its_field(
         assert error_of(api(method, path, body)) == (400, code, [field])
     assert Note.objects.count() == 1
     assert reread(note).version == 1
+
+
+def test_note_may_be_made_of_nothing_and_sent_back_as_it_was_read(api: Api) -> None:
+    made = api("POST", NOTES, {})
+    note = made.json()
+    assert (made.status_code, note["title"], note["content"], note["folder"]) == (201, "", "", "/")
+    again = api("PUT", made["Location"], note | {"title": "T"})
+    assert (again.status_code, again.json()["title"], again.json()["version"]) == (200, "T", 2)
 
 
 def test_note_with_an_unknown_mode_is_refused(api: Api, alice: User) -> None:
@@ -237,6 +246,7 @@ def test_list_is_filtered_as_asked(api: Api, alice: User) -> None:
         ("subfolders=perhaps", "subfolders"),
         ("cursor=x", "cursor"),
         ("limit=0", "limit"),
+        ("limit=201", "limit"),
     ],
 )
 def test_list_with_a_bad_filter_says_which(api: Api, query: str, field: str) -> None:
@@ -278,7 +288,7 @@ def test_search_is_narrowed_and_paged_as_asked(api: Api, alice: User) -> None:
         ("folder=a", ["2", "1", "0"]),
         ("folder=a&subfolders=false", []),
         ("tag=X&limit=2&offset=1", ["1", "0"]),
-        ("limit=5000", ["other", "2", "1", "0"]),
+        ("limit=200", ["other", "2", "1", "0"]),
     ):
         results = api("GET", f"/api/notes/search/?q=milk&{query}").json()["results"]
         assert [hit["title"] for hit in results] == titles
@@ -290,6 +300,7 @@ def test_search_is_narrowed_and_paged_as_asked(api: Api, alice: User) -> None:
         ("", "invalid", "q"),
         ("q=a&offset=1001", "invalid", "offset"),
         ("q=a&limit=0", "invalid", "limit"),
+        ("q=a&limit=201", "invalid", "limit"),
         ("q=a&folder=..", "invalid", "folder"),
         ("q=a&language=klingon", "invalid", "language"),
         ("q=a&typing=perhaps", "invalid", "typing"),

@@ -103,19 +103,16 @@ def test_rows_that_were_there_come_once_in_order_whatever_is_added(owner, minute
     assert [each for each in seen if each in there] == order
 
 
-@pytest.mark.parametrize(
-    ("limit", "rows"), [("1", 1), ("200", 201), ("201", 201), ("999999999", 201)]
-)
-def test_limit_is_capped_at_200(owner, limit, rows):
+def test_limit_may_be_200(owner):
     ApiToken.objects.bulk_create(
         ApiToken(owner=owner, name="x", digest=uuid.uuid4().hex, scopes=[]) for _ in range(202)
     )
-    assert len(fetch(owner, limit=limit)["results"]) == min(rows, 200)
+    assert len(fetch(owner, limit="200")["results"]) == 200
     assert len(fetch(owner)["results"]) == 50
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "1.5", "٣", " 1", "9" * 5000])
-def test_limit_that_is_no_number_is_refused_by_name(owner, limit):
+@pytest.mark.parametrize("limit", ["0", "201", "-1", "x", "1.5", "٣", " 1", "9" * 5000])
+def test_limit_that_is_no_number_from_1_to_200_is_refused_by_name(owner, limit):
     with pytest.raises(ApiError) as raised:
         fetch(owner, limit=limit)
     assert (raised.value.status_code, list(raised.value.fields)) == (400, ["limit"])

@@ -1,6 +1,7 @@
 """The notes pages: list, search, note, editor, delete; each for its owner alone."""
 
 import re
+from html import unescape
 
 import pytest
 from django.urls import reverse
@@ -59,6 +60,38 @@ def test_search_works_without_script_and_answers_htmx_with_the_list_alone(browse
     assert part.lstrip().startswith('<div id="list"')
     assert "<mark>milk</mark>" in part
     assert "No note has these words." in page_of(browser.get("/notes/?q=zebra"))
+
+
+def test_search_offers_the_folders_and_tags_of_its_hits_as_links(browser, user, note):
+    note_create(owner=user, title="Soup", content="milk", folder="/home/", tags=["list", "a, b"])
+    note_create(owner=user, title="Elsewhere", content="milk")
+    page = page_of(browser.get("/notes/?q=milk"))
+    pattern = r'class="facet" href="([^"]+)" title.*?<span>(.*?)</span><span class="count">(\d+)<'
+    links = re.findall(pattern, page, re.DOTALL)
+    assert links == [
+        ("/notes/?q=milk&amp;folder=%2Fhome%2F", "home", "2"),
+        ("/notes/?q=milk&amp;folder=%2Fhome%2Ffood%2F", "home/food", "1"),
+        ("/notes/?q=milk&amp;tag=list", "list", "2"),
+        ("/notes/?q=milk&amp;tag=a%2C+b", "a, b", "1"),
+    ]
+    for link, _, count in links:
+        assert f"{count} found" in page_of(browser.get(unescape(link)))
+    narrowed = page_of(browser.get("/notes/?q=milk&folder=/home/&tag=list"))
+    assert re.findall(r'class="facet" href="([^"]+)"', narrowed) == [
+        "/notes/?q=milk&amp;folder=%2Fhome%2Ffood%2F&amp;tag=list"
+    ]
+    assert 'class="facet"' not in page_of(browser.get("/notes/?q=elsewhere"))
+
+
+def test_tags_with_commas_and_quotes_are_kept_by_the_form(browser, user):
+    tags = ["red, green", 'the "best"', '"x"', "plain"]
+    note = note_create(owner=user, title="T", tags=tags)
+    page = page_of(browser.get(url("edit", note)))
+    (value,) = re.findall(r'name="tags" value="([^"]*)"', page)
+    fields = {"title": "U", "folder": "/", "tags": unescape(value), "content": "", "version": 1}
+    assert browser.post(url("edit", note), fields).status_code == 302
+    note.refresh_from_db()
+    assert (note.title, note.tags) == ("U", tags)
 
 
 def test_search_while_typing_finds_beginnings_and_keeps_that_out_of_the_address(browser, note):
