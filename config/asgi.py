@@ -22,6 +22,7 @@ import django
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from config.database_watch import watching
 from config.health import Health
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Application:
     async def _live(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         async with AsyncExitStack() as stack:
+            stack.enter_context(watching())
             if settings.NOTEWIRE_RUNTIME is not None:
                 make_runtime = import_string(settings.NOTEWIRE_RUNTIME)
                 self._runtime = await stack.enter_async_context(

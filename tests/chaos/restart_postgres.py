@@ -130,13 +130,13 @@ def serving(home: Path) -> Iterator[httpx.Client]:
 
 
 def stopped(home: Path, seconds: float) -> None:
-    """Stop the embedded server of that home, and start it again after so long."""
+    """Stop the embedded server of that home, and let it be started again after so long."""
     account = embedded_postgres._Account.current()
     data = (home / "postgres").resolve()
     command = ["stop", "-w", "-m", "fast", "-D", str(data)]
-    embedded_postgres._run(account, "pg_ctl", *command)
-    time.sleep(seconds)
-    embedded_postgres._start(data, account, durable=True)
+    with embedded_postgres._lock(data):  # what watches over it waits meanwhile
+        embedded_postgres._run(account, "pg_ctl", *command)
+        time.sleep(seconds)
 
 
 def _judge(report: Report, client: httpx.Client, follower: Follower) -> None:

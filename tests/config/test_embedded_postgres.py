@@ -34,7 +34,10 @@ except embedded_postgres.EmbeddedPostgresError as error:
     print("refused", error, flush=True)
     sys.exit(3)
 print("ready", settings["HOST"], flush=True)
-sys.stdin.readline()
+while (word := sys.stdin.readline().strip()):
+    if word == "leave":
+        embedded_postgres.atexit._run_exitfuncs()
+    print(embedded_postgres.is_gone(), embedded_postgres.start_again(), flush=True)
 """
 
 
@@ -62,6 +65,13 @@ class User:
         assert self.process.returncode == 3
         return output
 
+    def starts_again(self, word: str = "start") -> str:
+        """Whether it finds the server gone, and whether it was the one to start it again."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
     def leave(self) -> None:
         self.process.communicate("\n", timeout=60)
         assert self.process.returncode == 0
@@ -84,6 +94,13 @@ def _postmaster(data: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return pid
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +194,26 @@ def test_killed_postmaster_is_started_again_with_its_rows(data, use):
     first.leave()
     assert second.rows("SELECT seven FROM kept") == [(7,)]
     second.leave()
+    assert _postmaster(data) is None
+
+
+def test_user_starts_a_killed_postmaster_again_and_others_find_it(data, use):
+    first, second = use(data).ready(), use(data).ready()
+    assert first.starts_again() == "False False"
+    server = _postmaster(data)
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    _wait_until(lambda: _postmaster(data) is None or b"postgres" not in _command(server))
+    assert first.starts_again() == "True True"
+    assert second.starts_again() == "False False"
+    assert second.rows("SELECT 1") == [(1,)]
+    first.leave(), second.leave()
+    assert _postmaster(data) is None
+
+
+def test_user_that_has_left_starts_nothing_again(data, use):
+    user = use(data).ready()
+    assert user.starts_again("leave") == "True False"
     assert _postmaster(data) is None
 
 

@@ -59,6 +59,13 @@ class Serving:
         assert httpx.get(f"{self.url}/readyz", timeout=10).status_code == 200
         return self
 
+    def database_number(self) -> int:
+        """The embedded server's process; 0 while there is none."""
+        try:
+            return int((self.home / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return 0
+
     def stop(self, number: int = signal.SIGTERM) -> str:
         """Stop it in order; everything it printed."""
         self.process.send_signal(number)
@@ -92,6 +99,13 @@ def serve(home):
         if serving.process.poll() is None:
             serving.process.terminate()
             serving.process.communicate(timeout=60)
+
+
+def _wait_until(condition, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.05)
 
 
 def test_serve_prepares_everything_and_stops_in_order(serve):
@@ -130,6 +144,17 @@ def test_killed_server_leaves_a_database_that_the_next_start_takes_over(serve):
     following = serve("--no-worker").answering()
     following.stop()
     assert not following.database_runs()
+
+
+def test_database_that_is_killed_is_started_again_under_a_server(serve):
+    serving = serve("--no-worker").answering()
+    killed = serving.database_number()
+    os.kill(killed, signal.SIGKILL)
+    _wait_until(lambda: serving.database_number() not in (0, killed))
+    _wait_until(lambda: httpx.get(f"{serving.url}/readyz", timeout=20).status_code == 200)
+    said = serving.stop()
+    assert said.count("had died and is started again") == 1
+    assert not serving.database_runs()
 
 
 def test_several_processes_answer_and_stop_together(serve):

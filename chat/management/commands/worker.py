@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.utils.module_loading import import_string
 
 from chat.runs.runtime import Runtime
 
@@ -16,7 +18,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         self.stdout.write("Notewire worker: waiting for runs. Ctrl+C stops it.")
-        asyncio.run(_work())
+        with import_string(settings.NOTEWIRE_DATABASE_WATCH)():
+            asyncio.run(_work())
 
 
 async def _work() -> None:
