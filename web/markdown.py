@@ -1,7 +1,8 @@
 """Markdown to safe HTML, whole or while it streams in.
 
 Owns what Markdown may become in a page. Two layers stand between a text and the page: the parser
-escapes raw HTML and refuses dangerous links, and what it wrote passes an allow-list.
+escapes raw HTML and refuses dangerous links, and what it wrote passes an allow-list. What would
+take long to render is bounded: such parts of a text, or all of it, are shown as their source.
 
 A stream is a list of top-level blocks of which only the last can still change. However the text
 is cut, the blocks joined are byte for byte what ``render`` makes of the whole. Link references
@@ -21,6 +22,7 @@ from typing import Any
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, blockquote, table
 from markdown_it.rules_inline import StateInline, link
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -32,10 +34,17 @@ from pygments.util import ClassNotFound
 
 #: Longer texts are shown as their source: rendering 5 MB takes seconds.
 MAX_RENDERED = 256 * 1024
+#: So are texts with more signs that may be markup: each of them costs as much as a line of prose.
+MAX_SIGNS = 40_000
+SIGNS = "\n|*_`[<>~!&-+#"
 #: The last texts up to this length are not rendered again: a transcript is shown many times.
 MAX_KEPT = 8 * 1024
-#: Longer code is shown without colours.
+#: The code of a text beyond so many characters is shown without colours.
 MAX_HIGHLIGHTED = 32 * 1024
+#: A table with more cells is shown as its source: so few characters can stand for so many cells.
+MAX_CELLS = 4000
+#: Quotes in quotes beyond this are text: each level looks at every line of those below it.
+MAX_QUOTES = 6
 #: A paragraph with brackets nested deeper has no links: looking for their ends takes seconds.
 MAX_BRACKET_DEPTH = 10
 #: An open block is rendered again when it grew by this part of itself: never quadratic.
@@ -45,7 +54,7 @@ _formatter = HtmlFormatter(nowrap=True)
 
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
-    if not language or len(code) > MAX_HIGHLIGHTED:
+    if not language:
         return ""
     try:
         return highlight(code, get_lexer_by_name(language, stripnl=False), _formatter)
@@ -70,6 +79,37 @@ def _bracket_depth(text: str) -> int:
     return deepest
 
 
+def _bounded_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    before = len(state.tokens)
+    if not table(state, first, end, silent):
+        return False
+    if (
+        not silent
+        and sum(each.tag in ("th", "td") for each in state.tokens[before:]) > 2 * MAX_CELLS
+    ):
+        del state.tokens[before:]
+        source = state.push(TABLE_SOURCE, "code", 0)
+        source.content = state.getLines(first, state.line, state.blkIndent, False)
+        source.map = [first, state.line]
+    return True
+
+
+def _bounded_quote(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    depth = state.env.get(_QUOTES, 0)
+    if silent or depth >= MAX_QUOTES:
+        return silent and blockquote(state, first, end, silent)
+    state.env[_QUOTES] = depth + 1
+    try:
+        return blockquote(state, first, end, silent)
+    finally:
+        state.env[_QUOTES] = depth
+
+
+#: What is counted while a text is parsed and rendered.
+_QUOTES, _HIGHLIGHTED = "quotes", "highlighted"
+TABLE_SOURCE = "table_source"
+
+
 def _cell_open(
     renderer: RendererHTML,
     tokens: Sequence[Token],
@@ -84,10 +124,32 @@ def _cell_open(
     return renderer.renderToken(tokens, index, options, _env)
 
 
+def _fence(
+    renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    env: EnvType,
+) -> str:
+    token = tokens[index]
+    if token.info.strip():
+        highlighted = env.get(_HIGHLIGHTED, 0) + len(token.content)
+        if highlighted > MAX_HIGHLIGHTED:
+            token.info = ""
+        else:
+            env[_HIGHLIGHTED] = highlighted
+    return renderer.fence(tokens, index, options, env)
+
+
 def _parser(**options: Any) -> MarkdownIt:
     parser = MarkdownIt("js-default", {"html": False, "linkify": False, **options})
     parser.disable(["image", "reference"])
     parser.inline.ruler.at("link", _bounded_link)
+    parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
+    interrupted = ["paragraph", "reference", "blockquote", "list"]
+    parser.block.ruler.at("blockquote", _bounded_quote, {"alt": interrupted})
+    parser.add_render_rule(TABLE_SOURCE, RendererHTML.code_block)
+    parser.add_render_rule("fence", _fence)
     parser.add_render_rule("td_open", _cell_open)
     parser.add_render_rule("th_open", _cell_open)
     return parser
@@ -118,9 +180,19 @@ _cleaner = nh3.Cleaner(
 
 def render(text: str) -> str:
     """The whole text as HTML that is safe to be placed in a page as it is."""
-    if len(text) > MAX_RENDERED:
+    if is_too_much(text):
         return _source(_normalised(text))
     return _rendered_once(text) if len(text) <= MAX_KEPT else _rendered(text)
+
+
+def is_too_much(text: str) -> bool:
+    """Whether a text is shown as its source, which takes no time."""
+    return len(text) > MAX_RENDERED or signs(_normalised(text)) > MAX_SIGNS
+
+
+def signs(text: str) -> int:
+    """How much of a text may be markup."""
+    return sum(map(text.count, SIGNS))
 
 
 def _rendered(text: str) -> str:
@@ -162,9 +234,11 @@ class MarkdownStream:
         self._carriage = ""
         self._fresh = 0
         self._length = 0
+        self._signs = 0
         self._shown = ""
         self._whole: list[str] = []
         self._finished: list[str] = []
+        self._counted: dict[str, Any] = {}
 
     @property
     def finished(self) -> str:
@@ -189,11 +263,12 @@ class MarkdownStream:
         text = _normalised(text.removesuffix(self._carriage))
         self._whole.append(text)
         self._tail += text
+        self._signs += signs(text)
         self._fresh += len(text)
         if not end and (not self._fresh or self._fresh * PATIENCE < len(self._tail)):
             return []
         self._fresh = 0
-        if self._length > MAX_RENDERED:
+        if self._length > MAX_RENDERED or self._signs > MAX_SIGNS:
             return self._source_block()
         return self._markdown_blocks(end=end)
 
@@ -208,7 +283,8 @@ class MarkdownStream:
         for start, stop in pairwise([*starts, len(tokens)]):
             final = end or stop < len(tokens)
             renderer = _finished if final else _open
-            written = renderer.renderer.render(tokens[start:stop], renderer.options, {})
+            counted = self._counted if final else {}
+            written = renderer.renderer.render(tokens[start:stop], renderer.options, counted)
             blocks += self._changed(_cleaner.clean(written))
             if final:
                 self._finished.append(self._shown)
@@ -243,7 +319,8 @@ def _is_apart(lines: list[str], tokens: list[Token], starts: list[int]) -> bool:
     ``|`` in it may make a table of both.
     """
     first, before = _first_line(tokens[starts[-1]]), tokens[starts[-2]].type
-    decided_by = first + 1 if tokens[starts[-1]].type == "table_open" else first
+    is_table = tokens[starts[-1]].type in ("table_open", TABLE_SOURCE)
+    decided_by = first + 1 if is_table else first
     if decided_by < len(lines) - 1 or before in ("hr", "fence"):
         return True
     if before.endswith("list_open") and re.fullmatch(r"\s*\d+[.)]?", lines[-1]):

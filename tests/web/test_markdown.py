@@ -184,6 +184,81 @@ def test_rendering_nested_brackets_takes_time_in_proportion(text, last):
     assert growth(lambda size: render(text[:size] + last), len(text)) < 4
 
 
+def table_of(columns: int, rows: int, row: str = "") -> str:
+    head = "|" + "a |" * columns + "\n|" + "-|" * columns + "\n"
+    return head + (row or "|" + "b|" * columns + "\n") * rows
+
+
+def test_table_of_many_cells_is_shown_as_its_source():
+    small, large = table_of(20, 100), table_of(500, 20)
+    assert render(small).count("<td>") == 2000
+    html = render(f"before\n\n{large}\nafter <b>")
+    assert "<td" not in html
+    assert f"<code>{large.rstrip()}</code>" in html
+    assert html.endswith("<p>after &lt;b&gt;</p>\n")
+    assert "<td" not in render(table_of(1000, 30, "x\n"))
+
+
+def test_table_that_outgrows_its_limit_in_a_stream_becomes_its_source(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_CELLS", 6)
+    text = f"one\n{table_of(2, 4)}> two\n\n{table_of(2, 1)}"
+    assert streamed(list(text)) == render(text)
+    assert "<code>|a |a |" in render(text)
+    assert "<td>b</td>" in render(text)
+
+
+def test_quotes_in_quotes_beyond_the_limit_are_text():
+    html = render(">" * 100 + " deep\nlazy")
+    assert html.count("<blockquote>") == markdown.MAX_QUOTES
+    assert "deep\nlazy" in html
+
+
+def test_text_full_of_signs_is_shown_as_its_source_whole_and_streamed(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_SIGNS", 20)
+    text = "- a\r\n" * 11
+    assert render(text).startswith('<pre class="source"')
+    assert render("- a\r\n" * 10).startswith("<ul>")
+    for size in (1, 7, 30):
+        assert streamed([text[i : i + size] for i in range(0, len(text), size)]) == render(text)
+
+
+def test_code_is_coloured_as_far_as_the_limit_of_the_text_whole_and_streamed(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_HIGHLIGHTED", 30)
+    text = "```python\nprint(1)\n```\n\n" * 5 + "- ```python\n  print(2)\n  ```\n"
+    assert render(text).count('class="nb">print</span>') == 3
+    assert streamed(list(text)) == render(text)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "text",
+    [
+        table_of(2000, 12),
+        table_of(1000, 20_000, "x\n"),
+        "> " * 60 + "\n" + "a\n" * 15_000,
+        "\n".join(">" * depth + " a" for depth in range(1, 240)),
+        "\n".join("  " * depth + "- a" for depth in range(160)),
+        "- a\n" * 9_000,
+        "[a](b) " * 4_000,
+        "<http://a.b> " * 3_000,
+        "[^1]: a\n\n" * 4_000,
+        "".join("`" * length + " " for length in range(1, 240)),
+        "word " * 8_000,
+        "```python\nx = (1)\n```\n\n" * 1_500,
+    ],
+    ids=[
+        *("wide table", "short rows", "lazy quotes", "quotes", "lists", "flat list"),
+        *("links", "autolinks", "footnotes", "backticks", "long line", "code"),
+    ],
+)
+def test_rendering_takes_time_in_proportion(text):
+    def rendered(size):
+        markdown._rendered_once.cache_clear()
+        render(text[:size])
+
+    assert growth(rendered, len(text)) < 4
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
