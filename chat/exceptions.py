@@ -5,6 +5,7 @@ ChatError                     for the person: a public message and a machine-rea
   NoProviderError             nothing is configured that could answer
   ModelUnknownError           the reference names no model that is configured
   ConversationBusyError       another run is active; carries its id
+  RunSupersededError          later messages follow the run in its conversation
   MessageTooLargeError        more text than one message may hold
   ApprovalClosedError         it was decided otherwise, or is no longer awaited; carries its id
   ApprovalStaleError          what the call would change is another by now; carries its id
@@ -52,6 +53,10 @@ class ConversationBusyError(ChatError):
         self.run_id = run_id
 
 
+class RunSupersededError(ChatError):
+    code = "run_superseded"
+
+
 class MessageTooLargeError(ChatError):
     code = "message_too_large"
 
@@ -67,8 +72,8 @@ class ApprovalClosedError(ChatError):
 class ApprovalStaleError(ChatError):
     code = "approval_stale"
 
-    def __init__(self, approval_id: UUID) -> None:
-        super().__init__("What this call would change is another by now. Look at it again.")
+    def __init__(self, approval_id: UUID, message: str) -> None:
+        super().__init__(message)
         self.approval_id = approval_id
 
 

@@ -78,6 +78,7 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
             "requested",
             "expires_at",
             "decided",
+            "digest",
         )
         read_only_fields = fields
 
@@ -121,6 +122,13 @@ class DecisionSerializer(serializers.Serializer[Any]):
         help_text="With approve: how far it reaches; see the approval's `scopes`.",
     )
 
+    digest = serializers.CharField(
+        required=False,
+        default=None,
+        max_length=64,
+        help_text="With approve: the `digest` of the approval as it was looked at.",
+    )
+
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         go_on = serializers.BooleanField(
             required=False, default=False, help_text="With deny: let the model go on."
@@ -128,6 +136,9 @@ class DecisionSerializer(serializers.Serializer[Any]):
         return {**super().get_fields(), "continue": go_on}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        # A misspelt `arguments` must not run what the model wrote.
+        if unknown := sorted(set(self.initial_data) - set(self.fields)):
+            raise serializers.ValidationError(dict.fromkeys(unknown, ["There is no such field."]))
         if attrs["decision"] == "deny":
             if attrs["arguments"] is not None:
                 raise serializers.ValidationError({"arguments": ["This goes with approve."]})
@@ -198,6 +209,7 @@ class ApprovalView(APIView):
                 arguments=word["arguments"],
                 scope=word["scope"],
                 go_on=word["continue"],
+                seen=word["digest"],
                 via=cast("ApiToken | None", request.auth),
             )
         return Response(ApprovalSerializer(decided).data)

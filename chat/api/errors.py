@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from chat.events import ErrorOccurred
-from chat.exceptions import ConversationBusyError, MessageTooLargeError
+from chat.exceptions import ConversationBusyError, MessageTooLargeError, RunSupersededError
 from chat.models import Conversation, Run
 from notes.api.errors import api_error
 from notes.exceptions import NoteError
@@ -28,6 +28,8 @@ def translated() -> Iterator[None]:
         raise api_error(error) from None
     except ConversationBusyError as error:
         raise ApiError(error.code, str(error), 409, extra={"run": str(error.run_id)}) from None
+    except RunSupersededError as error:
+        raise ApiError(error.code, str(error), 409) from None
     except MessageTooLargeError as error:
         message = str(error)
         raise ApiError(error.code, message, 413, {"content": [message]}) from None

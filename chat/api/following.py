@@ -15,10 +15,11 @@ from uuid import UUID
 
 import msgspec
 
-from chat.events import LoggedEvent, Snapshot
+from chat.events import Done, LoggedEvent, Snapshot
 from chat.loop.folding import Folded
 from chat.runs import resume as resuming
 from chat.runs import runtime as runtime_module
+from chat.runs.event_log import RunGoneError
 from chat.runs.resume import Position
 from chat.runs.runtime import Runtime
 from chat.transcript import selectors
@@ -38,23 +39,34 @@ async def follow(runtime: Runtime, run_id: UUID, resume: str = "") -> Batches:
     """Batches of a run's events strictly after ``resume``, until ``done``; None: keep-alive.
 
     A resume point that this run's log does not have, or an older attempt's, is answered by a
-    ``snapshot`` of what there is, then by what comes. Ends without ``done`` only where the run was
-    deleted.
+    ``snapshot`` of what there is, then by what comes. A run that is deleted meanwhile ends, for
+    whoever followed it, as one that was stopped.
     """
     position: Position | None = None
     if resume:
         position = await _position(runtime, run_id, resume)
         if position is None:
-            snapshot = await unit_of_work(resuming.snapshot_of, run_id=run_id)
+            try:
+                snapshot = await unit_of_work(resuming.snapshot_of, run_id=run_id)
+            except RunGoneError:
+                yield (_gone(run_id, None),)
+                return
             position = (snapshot.attempt, snapshot.seq)
             if position > (0, 0):
                 yield (snapshot,)
+    last: LoggedEvent | None = None
     events = cast(Batches, runtime.events(run_id, position))
     async with aclosing(events):
         async for batch in events:
             yield batch
-            if batch is None and not await unit_of_work(selectors.run_exists, run_id=run_id):
-                return
+            last = batch[-1] if batch else last
+    if last is None or not isinstance(last.event, Done):
+        yield (_gone(run_id, last),)
+
+
+def _gone(run_id: UUID, last: LoggedEvent | None) -> LoggedEvent:
+    attempt, seq = (last.attempt, last.seq) if last else (0, 0)
+    return LoggedEvent(run_id, attempt, seq + 1, Done(reason="stopped", run_id=run_id))
 
 
 async def _position(runtime: Runtime, run_id: UUID, resume: str) -> Position | None:

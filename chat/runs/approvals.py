@@ -24,7 +24,6 @@ from chat.loop.folding import FoldedApproval
 from chat.models import (
     Approval,
     ApprovalDecision,
-    ApprovalScope,
     Run,
     RunStatus,
     ToolCall,
@@ -57,29 +56,23 @@ class Card:
 
 
 def approvals_ask(*, run: Run, cards: Sequence[Card]) -> list[events.ApprovalRequired]:
-    """Put calls to the person, also ones that were approved when their target was another."""
+    """Put calls to the person, also ones that were approved when their target was another.
+
+    Asking again is another approval: a word on the one before it, said twice, says nothing of it.
+    """
     now = timezone.now()
     asked = []
     for number, card in enumerate(cards):
         call = ToolCall.objects.get(conversation_id=run.conversation_id, call_id=card.call_id)
-        approval, _ = Approval.objects.update_or_create(
+        Approval.objects.filter(call=call).delete()
+        approval = Approval.objects.create(
             call=call,
-            defaults={
-                "owner_id": run.owner_id,
-                "run": run,
-                **_columns(card.described),
-                "decision": "",
-                "reason": "",
-                "arguments": None,
-                "go_on": False,
-                "scope": ApprovalScope.ONCE,
-                "decided_by": None,
-                "via": None,
-                # Cards of one moment keep the order of their calls.
-                "requested": now + timedelta(microseconds=number),
-                "expires": now + timedelta(days=settings.NOTEWIRE_APPROVAL_DAYS),
-                "decided": None,
-            },
+            owner_id=run.owner_id,
+            run=run,
+            **_columns(card.described),
+            # Cards of one moment keep the order of their calls.
+            requested=now + timedelta(microseconds=number),
+            expires=now + timedelta(days=settings.NOTEWIRE_APPROVAL_DAYS),
         )
         ToolCall.objects.filter(id=call.id).update(status=ToolCallStatus.AWAITING_APPROVAL)
         _change_record(run, approval, OwnerEventKind.APPROVAL_OPENED)
@@ -91,8 +84,7 @@ def approval_refresh(*, approval: Approval, described: Described) -> events.Appr
     """Show what the call would do now; what was shown before can no longer be approved."""
     for name, value in _columns(described).items():
         setattr(approval, name, value)
-    approval.save(update_fields=["digest", "version", "preview"])
-    return required_event(approval, approval.call)
+    return _shown_anew(approval)
 
 
 def approval_void(*, approval: Approval, said: str) -> events.ApprovalRequired:
@@ -100,7 +92,12 @@ def approval_void(*, approval: Approval, said: str) -> events.ApprovalRequired:
     approval.digest = ""
     text = f"This can no longer be done: {said}"
     approval.preview = {**approval.preview, "text": text, "diff": None}
-    approval.save(update_fields=["digest", "preview"])
+    return _shown_anew(approval)
+
+
+def _shown_anew(approval: Approval) -> events.ApprovalRequired:
+    approval.save(update_fields=["digest", "version", "preview"])
+    _change_record(approval.run, approval, OwnerEventKind.APPROVAL_OPENED)
     return required_event(approval, approval.call)
 
 

@@ -51,6 +51,7 @@ class _Word:
     scope: ApprovalScope
     go_on: bool
     via: ApiToken | None
+    seen: str | None
 
     def is_that_of(self, approval: Approval) -> bool:
         taken = (approval.decision, approval.arguments, approval.go_on)
@@ -67,10 +68,12 @@ def approval_decide(
     scope: str = ApprovalScope.ONCE,
     go_on: bool = False,
     via: ApiToken | None = None,
+    seen: str | None = None,
 ) -> Approval:
     """Take a person's word; the same word again changes nothing.
 
-    ``arguments`` take the place of the model's, ``go_on`` lets the model go on after a denial.
+    ``arguments`` take the place of the model's, ``go_on`` lets the model go on after a denial,
+    ``seen`` is the digest of what the person looked at, where that is known.
     Raises ``Approval.DoesNotExist``, ``ApprovalClosedError``, ``ApprovalStaleError`` (the approval
     shows then what the call would do now), ``ApprovalInvalidError``.
     """
@@ -83,6 +86,7 @@ def approval_decide(
         scope=ApprovalScope(scope),
         go_on=go_on,
         via=via,
+        seen=seen,
     )
     found = None
     if word.decision == ApprovalDecision.APPROVED and not approval.decision:
@@ -97,17 +101,17 @@ def approval_decide(
         if approval.decision or run.status != RunStatus.AWAITING_APPROVAL:
             return _closed(approval, word)
         is_late = approval.expires <= timezone.now()
-        is_stale = not is_late and found is not None and not _is_shown(approval, found)
+        is_stale = not is_late and found is not None and not _is_shown(approval, found, word)
         if is_late:
             lifecycle.run_expire(run_id=run.id)
         elif is_stale and found is not None:
-            _append(run, [_refreshed(approval, found)])
+            _append(run, _refreshed(approval, found))
         else:
             _take(run, approval, word, edited)
     if is_late:
         raise ApprovalClosedError("This approval has run out.", approval_id=approval.id)
     if is_stale:
-        raise ApprovalStaleError(approval.id)
+        raise ApprovalStaleError(approval.id, _stale(found))
     return approvals.approval_get(owner=owner, approval_id=approval_id)
 
 
@@ -206,23 +210,37 @@ def _check(approval: Approval, word: _Word, edited: Described | Outcome) -> None
         raise _invalid("arguments", edited.content)
 
 
-def _is_shown(approval: Approval, found: Described | Outcome) -> bool:
+def _is_shown(approval: Approval, found: Described | Outcome, word: _Word) -> bool:
     """Whether the person saw what the call would do."""
-    return isinstance(found, Described) and found.digest == approval.digest
+    if not isinstance(found, Described) or found.digest != approval.digest:
+        return False
+    return word.seen in (None, approval.digest)
 
 
-def _refreshed(approval: Approval, found: Described | Outcome) -> Event:
+def _refreshed(approval: Approval, found: Described | Outcome) -> list[Event]:
+    """What is told where the approval does not show already what was found."""
     if isinstance(found, Outcome):
-        return approvals.approval_void(approval=approval, said=found.content)
-    return approvals.approval_refresh(approval=approval, described=found)
+        known = approval.digest == ""
+        return [] if known else [approvals.approval_void(approval=approval, said=found.content)]
+    if found.digest == approval.digest:
+        return []
+    return [approvals.approval_refresh(approval=approval, described=found)]
+
+
+def _stale(found: Described | Outcome | None) -> str:
+    if isinstance(found, Outcome):
+        return f"This can no longer be done: {found.content} Deny it."
+    return "What this call would change is another by now. Look at it again."
 
 
 def _closed(approval: Approval, word: _Word) -> Approval:
     if word.is_that_of(approval):
         return approval
-    said = "This was already decided" if approval.decision else "This is no longer awaited"
-    what = f": {approval.decision}." if approval.decision else "."
-    raise ApprovalClosedError(said + what, approval_id=approval.id)
+    if approval.decision in ("", ApprovalDecision.EXPIRED):
+        said = "This is no longer awaited: it ran out, or the answer was stopped."
+    else:
+        said = f"This was already decided: {approval.decision}."
+    raise ApprovalClosedError(said, approval_id=approval.id)
 
 
 def _take(run: Run, approval: Approval, word: _Word, edited: Described | Outcome | None) -> None:

@@ -134,10 +134,13 @@ def events_store(*, logged: Sequence[LoggedEvent], origin: str) -> None:
         cursor.execute(_INSERT, [run_ids, run_ids, attempts, seqs, kinds, data, CHANNEL, payloads])
 
 
-def conversation_notify(*, conversation_id: UUID) -> None:
-    """Tell whoever follows the conversation that a run of it was started, or that it is gone."""
+def news_notify(*, ids: Sequence[UUID]) -> None:
+    """Tell whoever follows these runs and conversations that one was started, or is gone."""
+    payloads = _payloads([str(each) for each in ids], "")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, f":{conversation_id}"])
+        cursor.execute(
+            "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads]
+        )
 
 
 def events_append(
@@ -179,11 +182,16 @@ def events_after(
     return tuple(_loaded(run_id, rows))
 
 
+class RunGoneError(LookupError):
+    """The run was deleted, and its log with it."""
+
+
 def page_after(*, run_id: UUID, position: tuple[int, int]) -> Page | None:
     """The next page of the log; None where it does not hold ``position`` itself.
 
     That one was folded away, or told by an executor whose attempt was over and never stored. One
-    statement reads it with what follows, so that no folding comes in between.
+    statement reads it with what follows, so that no folding comes in between. Raises
+    ``RunGoneError``.
     """
     limit = PAGE_EVENTS + (position != START)
     attempt, seq = position
@@ -197,6 +205,8 @@ def page_after(*, run_id: UUID, position: tuple[int, int]) -> Page | None:
     with connection.cursor() as cursor:
         cursor.execute(_PAGE, values)
         rows = cursor.fetchall()
+    if not rows and not Run.objects.filter(id=run_id).exists():
+        raise RunGoneError
     is_whole = not rows or (len(rows) < limit and rows[-1][4])
     if position != START:
         if not rows or (rows[0][0], rows[0][1]) != position:
@@ -237,6 +247,15 @@ def seq_last(*, run_id: UUID, attempt: int) -> int:
         .first()
     )
     return last or 0
+
+
+def is_writing(*, run_id: UUID) -> bool:
+    """Whether the log tells of text of a message that it does not tell the end of."""
+    said = RunEvent.objects.filter(
+        run_id=run_id, kind__in=["text_delta", "thinking_delta", "message_completed"]
+    )
+    last = said.order_by("-attempt", "-seq").values_list("kind", flat=True).first()
+    return last is not None and last != "message_completed"
 
 
 def _loaded(run_id: UUID, rows: Iterable[tuple[int, int, str, object]]) -> Iterable[LoggedEvent]:

@@ -53,7 +53,7 @@ async def execute(*, run_id: UUID, runtime: Runtime, abort_reason: AbortReasonGe
     What was not stored by then is done anew by the next attempt.
     """
     try:
-        begun = await unit_of_work(lifecycle.run_begin, run_id=run_id)
+        begun = await _begun(run_id, abort_reason)
         if begun is None:
             return
         await _Executor(begun, runtime).run(abort_reason)
@@ -62,6 +62,17 @@ async def execute(*, run_id: UUID, runtime: Runtime, abort_reason: AbortReasonGe
     except (OperationalError, InterfaceError) as error:
         logger.warning("Run %s is handed back, as the database is away: %s", run_id, error)
         raise HandBack from error
+
+
+async def _begun(run_id: UUID, abort_reason: AbortReasonGetter) -> lifecycle.Begun | None:
+    """None where there is nothing to carry, also where the stop came faster than the beginning."""
+    try:
+        return await unit_of_work(lifecycle.run_begin, run_id=run_id)
+    except asyncio.CancelledError:
+        if abort_reason() == AbortReason.SHUTDOWN:
+            raise HandBack from None
+    await unit_of_work(lifecycle.run_close, run_id=run_id, reason="stopped")
+    return None
 
 
 class _Executor:

@@ -2,8 +2,9 @@
 
 ``queued -> running -> finished``, with ``awaiting_approval`` between running and queued. Owns
 start, begin (one more attempt), pause, stop and end, each one transaction. What an executor writes
-in between is in ``records``, calling the model and the tools is the ``executor``'s, the log's SQL
-is ``event_log``'s, the rows of approvals are ``approvals``'.
+in between is in ``records``, what is written at the end in ``closing``; calling the model and the
+tools is the ``executor``'s, the log's SQL is ``event_log``'s, the rows of approvals are
+``approvals``'.
 """
 
 from __future__ import annotations
@@ -12,19 +13,17 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
-from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from accounts.models import User
 from chat import events
-from chat.events import Event, LoggedEvent
-from chat.exceptions import ConversationBusyError, MessageTooLargeError
+from chat.events import LoggedEvent
+from chat.exceptions import ConversationBusyError, MessageTooLargeError, RunSupersededError
 from chat.models import (
     ACTIVE_STATUSES,
     Conversation,
@@ -33,13 +32,12 @@ from chat.models import (
     Run,
     RunStatus,
     ToolCall,
-    ToolCallStatus,
 )
-from chat.runs import approvals, event_log, heartbeats, records, rules
+from chat.runs import approvals, closing, event_log, heartbeats, records, rules
 from chat.runs.approvals import Card
 from chat.runs.records import Fence, Record
-from chat.transcript.history import OPEN_STATUSES, run_progress
-from chat.types import Progress, StopReason, Usage
+from chat.transcript.history import run_progress
+from chat.types import Progress, StopReason
 from tools.approval import Approved
 from tools.policy import Policy
 from web import feed
@@ -142,7 +140,7 @@ def _awaiting_close(*, owner: User, conversation_id: UUID) -> None:
 def run_continue(*, owner: User, run_id: UUID, model: str = "") -> Run:
     """A new run on the same user message, with fresh iterations, that goes on from what is there.
 
-    Raises ``Run.DoesNotExist``, ``ConversationBusyError``.
+    Raises ``Run.DoesNotExist``, ``ConversationBusyError``, ``RunSupersededError``.
     """
     return _run_again(owner=owner, run_id=run_id, model=model, keep_answer=True)
 
@@ -150,7 +148,7 @@ def run_continue(*, owner: User, run_id: UUID, model: str = "") -> Run:
 def run_retry(*, owner: User, run_id: UUID, model: str = "") -> Run:
     """A new answer to the same user message, a sibling of the old one, which is kept.
 
-    Raises ``Run.DoesNotExist``, ``ConversationBusyError``.
+    Raises ``Run.DoesNotExist``, ``ConversationBusyError``, ``RunSupersededError``.
     """
     return _run_again(owner=owner, run_id=run_id, model=model, keep_answer=False)
 
@@ -159,12 +157,22 @@ def _run_again(*, owner: User, run_id: UUID, model: str, keep_answer: bool) -> R
     ended = Run.objects.select_related("message").get(id=run_id, owner=owner)
     with _one_active_run(ended.conversation_id):
         conversation = Conversation.objects.select_for_update().get(id=ended.conversation_id)
+        if _answered_id(conversation) != ended.message_id:
+            raise RunSupersededError(
+                "Later messages follow this answer, and would be hidden: write a new one instead."
+            )
         base_id = _tip(ended) if keep_answer else ended.message_id
         conversation.leaf_id = base_id
         conversation.save(update_fields=["leaf", "updated"])
         return _run_make(
             conversation=conversation, message=ended.message, base_id=base_id, model=model
         )
+
+
+def _answered_id(conversation: Conversation) -> UUID | None:
+    """The last message of the person in the branch that is shown."""
+    leaf = conversation.leaf
+    return leaf.run.message_id if leaf and leaf.run else conversation.leaf_id
 
 
 def _run_make(
@@ -192,7 +200,7 @@ def _run_make(
     if is_first:
         changes.insert(0, feed.Change(OwnerEventKind.CONVERSATION_CREATED, conversation.id))
     else:
-        event_log.conversation_notify(conversation_id=conversation.id)
+        event_log.news_notify(ids=[conversation.id])
     feed.owner_events_record(owner_id=run.owner_id, changes=changes)
     return run
 
@@ -209,7 +217,7 @@ def run_defer(*, run_id: UUID) -> None:
 def _run_defer(run: Run) -> None:
     run.job_id = _job_defer(run)
     run.save(update_fields=["job_id"])
-    event_log.conversation_notify(conversation_id=run.conversation_id)
+    event_log.news_notify(ids=[run.conversation_id])
     _change_record(run, OwnerEventKind.RUN_QUEUED)
 
 
@@ -358,8 +366,9 @@ def run_close(
     """End a run in one transaction; ``done`` is the last thing written. Only one caller wins.
 
     ``attempt`` fences an executor; None closes whatever attempt there is. ``unsent`` are events
-    that come before, ``draft`` is the text so far of an unfinished message. Returns the events to
-    be published, empty where the run was closed already.
+    that come before, ``draft`` is the text so far of an unfinished message, which whoever is not
+    the executor leaves to the log. Returns the events to be published, empty where the run was
+    closed already.
     """
     with transaction.atomic():
         runs = Run.objects.select_for_update(no_key=True).filter(
@@ -369,122 +378,23 @@ def run_close(
         if run is None:
             return ()
         event_log.events_store(logged=unsent, origin=origin)
-        if draft is not None and (draft.text or draft.thinking):
-            records.message_write(Fence(run_id, run.attempt, origin), draft, stopped=True)
-        # Read before their approvals run out: it is told which of them waited for a person.
-        calls = list(ToolCall.objects.filter(message__run_id=run.id, status__in=OPEN_STATUSES))
-        closing: list[Event] = [
-            *approvals.approvals_close(run=run),
-            *_calls_close(run, calls, reason),
-        ]
+        told = closing.all_closed(run=run, draft=draft, reason=reason, origin=origin)
         if error is not None:
-            closing.append(error)
-        _drafts_close(run)
+            told.append(error)
         Run.objects.filter(id=run_id).update(
             status=RunStatus.FINISHED,
             stop_reason=reason,
             finished=Now(),
             started=Coalesce(F("started"), Now()),
-            **_error_columns(error),
+            **closing.error_columns(error),
         )
-        done = _done(run, reason)
+        done = closing.done_event(run, reason)
         logged = event_log.events_append(
-            run_id=run.id, attempt=run.attempt, appended=[*closing, done], origin=origin
+            run_id=run.id, attempt=run.attempt, appended=[*told, done], origin=origin
         )
         _change_record(run, OwnerEventKind.RUN_FINISHED)
-    _run_report(run, done)
+    closing.run_report(run, done)
     return logged
-
-
-def _run_report(run: Run, done: events.Done) -> None:
-    usage = done.usage or Usage()
-    logger.info(
-        "run %s ended: %s, %d ms, %d tokens in, %d out, cost %s (%s)",
-        run.id,
-        done.reason,
-        (timezone.now() - run.created) / timedelta(milliseconds=1),
-        usage.fresh_input + usage.cache_read + usage.cache_write,
-        usage.output,
-        done.cost,
-        done.cost_is,
-    )
-
-
-def _calls_close(
-    run: Run, calls: Sequence[ToolCall], reason: StopReason
-) -> list[events.ToolResult]:
-    """Every open call gets its result: the history stays valid for any provider."""
-    results = []
-    for call in calls:
-        was_running = call.status == ToolCallStatus.RUNNING
-        result = events.ToolResult(
-            tool_call_id=call.call_id,
-            tool=call.name,
-            content=_OUTCOME_UNKNOWN if was_running else _not_run(call, reason),
-            is_error=True,
-            status="unknown" if was_running else "skipped",
-            duration_ms=0,
-        )
-        records.result_write(run, result)
-        results.append(result)
-    return results
-
-
-_OUTCOME_UNKNOWN = "Outcome unknown: the run ended while this call was running."
-
-
-def _not_run(call: ToolCall, reason: StopReason) -> str:
-    if reason == "stopped":
-        return "Not run: the person stopped the answer."
-    if call.status == ToolCallStatus.AWAITING_APPROVAL:
-        return "Not run: nobody approved this call in time."
-    return "Not run: the answer ended before this call."
-
-
-def _drafts_close(run: Run) -> None:
-    """A message that was being written is marked as cut off; one without any text is removed."""
-    drafts = Message.objects.filter(run_id=run.id, finish_reason="", stopped=False)
-    for draft in drafts.filter(content="", thinking=""):
-        Conversation.objects.filter(leaf=draft).update(leaf=draft.parent)
-        draft.delete()
-    drafts.update(stopped=True)
-
-
-def _error_columns(error: events.ErrorOccurred | None) -> dict[str, object]:
-    if error is None:
-        return {}
-    return {
-        "error_code": error.code,
-        "error_message": error.message,
-        "error_provider": error.provider or "",
-        "error_status": error.status,
-        "error_retryable": error.retryable,
-    }
-
-
-def _done(run: Run, reason: StopReason) -> events.Done:
-    messages = list(run.messages.order_by("created", "id"))
-    counted = [m for m in messages if m.usage_is]
-    usage = sum((_usage(m) for m in counted), Usage()) if counted else None
-    costs = [m.cost for m in counted if m.cost is not None]
-    return events.Done(
-        reason=reason,
-        run_id=run.id,
-        message_id=messages[-1].id if messages else None,
-        usage=usage,
-        cost=str(sum(costs)) if costs else None,
-        cost_is="unknown" if not costs else "exact" if len(costs) == len(messages) else "at_least",
-    )
-
-
-def _usage(message: Message) -> Usage:
-    return Usage(
-        fresh_input=message.fresh_input_tokens or 0,
-        cache_read=message.cache_read_tokens or 0,
-        cache_write=message.cache_write_tokens or 0,
-        output=message.output_tokens or 0,
-        estimated=message.usage_is == "estimated",
-    )
 
 
 def _title(content: str) -> str:

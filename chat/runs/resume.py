@@ -60,20 +60,30 @@ def snapshot_of(*, run_id: UUID) -> LoggedEvent:
 
     Numbered 0-0 where there is nothing yet.
     """
+    folded, (attempt, seq) = _folded(run_id)
+    snapshot = Snapshot(state=folded.state(), covers=f"{attempt}-{seq}")
+    return LoggedEvent(run_id, attempt, seq, snapshot)
+
+
+def folded_so_far(*, run_id: UUID) -> Folded:
+    """What the log of a run that goes on says by now."""
+    return _folded(run_id)[0]
+
+
+def _folded(run_id: UUID) -> tuple[Folded, Position]:
     folded = Folded()
     attempt, seq = event_log.START
     more = True
     while more:
         page = event_log.page_after(run_id=run_id, position=(attempt, seq))
         if page is None:  # the log was folded meanwhile, which happens once
-            return snapshot_of(run_id=run_id)
+            return _folded(run_id)
         for logged in page.events:
             if not isinstance(logged.event, Done):
                 folded.apply(logged.event)
                 attempt, seq = logged.attempt, logged.seq
         more = page.more
-    snapshot = Snapshot(state=folded.state(), covers=f"{attempt}-{seq}")
-    return LoggedEvent(run_id, attempt, seq, snapshot)
+    return folded, (attempt, seq)
 
 
 def conversation_point(*, conversation_id: UUID, resume: str) -> tuple[Run | None, str]:

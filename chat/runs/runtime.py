@@ -26,6 +26,7 @@ from chat.runs.guard import Guard
 from chat.runs.hub import Hub, Subscription
 from chat.runs.notifications import Notifications
 from chat.runs.supervisor import Supervisor
+from chat.runs.sweeper import Sweeper
 from tools.threads import unit_of_work
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Runtime:
         self._flushing = asyncio.create_task(self.flusher.run(), name="event log")
         self._listening = asyncio.create_task(notifications.run(), name="notifications")
         self._guarding = asyncio.create_task(self.guard.run(), name="guard")
+        self._sweeping = asyncio.create_task(Sweeper().run(), name="sweeper")
         if self._supervisor is not None:
             self._supervising = asyncio.create_task(self._supervisor.run(), name="supervisor")
         return self
@@ -63,9 +65,10 @@ class Runtime:
         traceback: TracebackType | None,
     ) -> None:
         await self.drain()
-        self._listening.cancel()
-        self._guarding.cancel()
-        await asyncio.gather(self._listening, self._guarding, return_exceptions=True)
+        around = (self._listening, self._guarding, self._sweeping)
+        for task in around:
+            task.cancel()
+        await asyncio.gather(*around, return_exceptions=True)
         self.flusher.close()
         await self._flushing
         await self._stack.aclose()
@@ -95,13 +98,17 @@ class Runtime:
         """A run's events strictly after ``(attempt, seq)``: replay, then live until ``done``.
 
         Where the log does not hold that point any more a ``snapshot`` comes first, also in the
-        middle. Yields None where nothing came for 15 s: a keep-alive is due.
+        middle. Yields None where nothing came for 15 s: a keep-alive is due. Ends without ``done``
+        where the run was deleted.
         """
         position = after or event_log.START
         with self.hub.subscribed(run_id) as subscription:
             subscription.fall_behind()
             while True:
-                batch = await self._next(run_id, subscription, position)
+                try:
+                    batch = await self._next(run_id, subscription, position)
+                except event_log.RunGoneError:
+                    return
                 if batch:
                     position = (batch[-1].attempt, batch[-1].seq)
                     yield batch
@@ -134,8 +141,6 @@ class Runtime:
         page = await unit_of_work(event_log.page_after, run_id=run_id, position=position)
         if page is None:
             snapshot = await unit_of_work(resume.snapshot_of, run_id=run_id)
-            if not snapshot.seq:
-                return ()  # the run was deleted
             subscription.fall_behind()
             return (snapshot,)
         if page.more:

@@ -1,15 +1,13 @@
 """Keeps a procrastinate worker alive on this event loop, and takes up runs that others lost.
 
-Owns the worker's restarts, its shutdown in order, and the sweep for jobs whose worker died (by
-heartbeat), for active runs that no job carries and for approvals that have run out. What a job does
-is in ``jobs``.
+Owns the worker's restarts, its shutdown in order, and the look for jobs whose worker died (by
+heartbeat). What a job does is in ``jobs``; what is swept up without a worker is the ``sweeper``'s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
@@ -22,10 +20,8 @@ from procrastinate.contrib.django.utils import connector_params
 from procrastinate.psycopg_connector import PsycopgConnector
 from procrastinate.worker import Worker
 
-from chat.runs import event_log, heartbeats, lifecycle, recovery
+from chat.runs import heartbeats
 from chat.runs.claims import ClaimedJobs
-from tools.threads import unit_of_work
-from web import feed
 
 if TYPE_CHECKING:
     from chat.runs.runtime import Runtime
@@ -35,7 +31,6 @@ logger = logging.getLogger(__name__)
 CONCURRENCY = 1_000
 HEARTBEAT_SECONDS = 5.0
 SWEEP_SECONDS = 5.0
-EXPIRY_SECONDS = 600.0
 GRACE_SECONDS = 5.0
 RESTART_SECONDS = 1.0
 
@@ -45,7 +40,6 @@ class Supervisor:
         self._runtime = runtime
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
-        self._expiry_due = 0.0
         self.state = "starting"
 
     def stop(self) -> None:
@@ -57,14 +51,14 @@ class Supervisor:
 
     async def run(self) -> None:
         """Until ``stop``: a worker that returns or fails is started again a second later."""
-        sweeping = asyncio.create_task(self._sweep(), name="sweeper")
+        watching = asyncio.create_task(self._watch(), name="watcher")
         try:
             while not self._stopping.is_set():
                 await _outlived(self._work(), "The worker failed; it is started again")
                 await self._pause(RESTART_SECONDS)
         finally:
-            sweeping.cancel()
-            await asyncio.gather(sweeping, return_exceptions=True)
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     async def _work(self) -> None:
         # Periodic jobs are deferred by Django's connection of asgiref's thread, which nobody else
@@ -100,34 +94,21 @@ class Supervisor:
             stalled_worker_timeout=heartbeats.STALLED_SECONDS,
         )
 
-    async def _sweep(self) -> None:
+    async def _watch(self) -> None:
         while not self._stopping.is_set():
             await self._pause(SWEEP_SECONDS)
             worker = self._worker
             if worker is None or worker.worker_id is None:
                 continue
-            if not await _outlived(self._sweep_once(worker), "The sweep for lost runs failed"):
+            if not await _outlived(
+                self._take_up_stalled(worker), "The look for jobs without a worker failed"
+            ):
                 await self._pause(HEARTBEAT_SECONDS)
-
-    async def _sweep_once(self, worker: Worker) -> None:
-        await self._take_up_stalled(worker)
-        await unit_of_work(recovery.orphans_close)
-        await unit_of_work(recovery.late_expire)
-        await unit_of_work(event_log.logs_fold)
-        if time.monotonic() > self._expiry_due:
-            self._expiry_due = time.monotonic() + EXPIRY_SECONDS
-            await unit_of_work(feed.owner_events_expire)
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager
         for job in await jobs.get_stalled_jobs(seconds_since_heartbeat=heartbeats.STALLED_SECONDS):
             if job.worker_id == worker.worker_id:
-                continue
-            if job.abort_requested and job.task_name == lifecycle.EXECUTE_TASK:
-                await unit_of_work(recovery.stopped_close, run_id=str(job.task_kwargs["run_id"]))
-                await jobs.finish_job(
-                    job, status=procrastinate_jobs.Status.ABORTED, delete_job=True
-                )
                 continue
             logger.warning("%s %s lost its worker; taking it up", job.task_name, job.task_kwargs)
             await jobs.retry_job(job)

@@ -73,8 +73,9 @@ def conversation_delete(*, owner: User, conversation_id: UUID) -> None:
         for run in active.filter(conversation_id=conversation_id):
             run_stop(owner=owner, run_id=run.id)
         _jobs_delete(list(conversation.runs.values_list("job_id", flat=True)))
+        run_ids = list(conversation.runs.values_list("id", flat=True))
         conversation.delete()
-        event_log.conversation_notify(conversation_id=conversation_id)
+        event_log.news_notify(ids=[conversation_id, *run_ids])
         _change_record(owner, conversation_id, OwnerEventKind.CONVERSATION_DELETED)
 
 

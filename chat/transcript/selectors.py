@@ -58,11 +58,6 @@ def approvals_waiting(*, owner_id: int) -> list[tuple[UUID, UUID]]:
     return list(rows.order_by("requested").values_list("id", "run__conversation_id")[:1000])
 
 
-def run_exists(*, run_id: UUID) -> bool:
-    """For a listener that was let in before: whether its run was deleted meanwhile."""
-    return Run.objects.filter(id=run_id).exists()
-
-
 def conversation_exists(*, conversation_id: UUID) -> bool:
     """For a listener that was let in before: whether its conversation was deleted meanwhile."""
     return Conversation.objects.filter(id=conversation_id).exists()

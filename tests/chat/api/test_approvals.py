@@ -12,6 +12,7 @@ from accounts.services import token_create
 from chat.api.completions import delivered
 from chat.models import Approval, Run, ToolRule
 from tests.chat.api.conftest import FakeRuntime, answer
+from web.models import OwnerEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -76,6 +77,26 @@ def test_stale_decision_shows_what_would_happen_now(client_of, user, waiting, la
     assert (refused.status_code, error["code"]) == (409, "approval_stale")
     assert error["approval"]["preview"]["diff"] == "-grey\n+red"
     assert decide(client_of(user), approval).status_code == 200
+
+
+def test_word_on_what_was_seen_holds_for_nothing_else(client_of, user, waiting, lamp):
+    [approval] = waiting().approvals
+    client = client_of(user)
+    seen = client.get(f"/api/approvals/{approval.id}/").json()["digest"]
+    lamp.version = 2
+    assert decide(client, approval).status_code == 409
+    assert decide(client, approval, digest=seen).json()["error"]["code"] == "approval_stale"
+    seen = client.get(f"/api/approvals/{approval.id}/").json()["digest"]
+    assert decide(client, approval, digest=seen).status_code == 200
+
+
+def test_approval_that_is_shown_anew_is_told_to_whoever_lists_them(client_of, user, waiting, lamp):
+    [approval] = waiting().approvals
+    lamp.version = 2
+    for _ in range(2):
+        decide(client_of(user), approval, digest="0")
+    opened = OwnerEvent.objects.filter(kind="approval_opened", object_id=str(approval.id))
+    assert opened.count() == 2
 
 
 def test_denial_with_continue_lets_the_model_go_on(client_of, user, waiting, lamp):

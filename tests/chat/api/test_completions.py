@@ -87,11 +87,13 @@ def test_stream_sends_keep_alives_while_nothing_happens(client_of, user, units):
     assert raw(response, runtime).startswith(b": keep-alive\n\n")
 
 
-def test_stream_ends_where_the_run_was_deleted(client_of, user, units):
+def test_stream_of_a_run_that_was_deleted_ends_as_every_other(client_of, user, units):
     response = post(client_of(user), ALL, {"content": "Hi"})
-    Conversation.objects.all().delete()
-    runtime = FakeRuntime(None, None, None)
-    assert raw(response, runtime) == b": keep-alive\n\n"
+    runtime = FakeRuntime(None)
+    said = raw(response, runtime)
+    assert said.startswith(b": keep-alive\n\n")
+    assert b'event: done\nid: 0-1\ndata: {"reason":"stopped"' in said
+    assert said.endswith(b"data: [DONE]\n\n")
     assert runtime.closed == 1
 
 

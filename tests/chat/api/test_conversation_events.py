@@ -146,12 +146,10 @@ def test_listeners_are_told_of_a_start_and_of_the_end_of_the_conversation(
     user, conversation, monkeypatch
 ):
     heard = []
-    monkeypatch.setattr(
-        event_log, "conversation_notify", lambda *, conversation_id: heard.append(conversation_id)
-    )
-    run_start(owner=user, conversation_id=conversation.id, content="Private words.")
+    monkeypatch.setattr(event_log, "news_notify", lambda *, ids: heard.append(list(ids)))
+    run = run_start(owner=user, conversation_id=conversation.id, content="Private words.")
     conversation_delete(owner=user, conversation_id=conversation.id)
-    assert heard == [conversation.id, conversation.id]
+    assert heard == [[conversation.id], [conversation.id, run.id]]
 
 
 def test_stream_opens_for_the_owner_in_both_formats(client_of, user, conversation):

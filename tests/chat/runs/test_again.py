@@ -1,6 +1,6 @@
 import pytest
 
-from chat.exceptions import ConversationBusyError
+from chat.exceptions import ConversationBusyError, RunSupersededError
 from chat.models import Conversation, Message, Run
 from chat.runs import lifecycle
 from chat.testing import ScriptedProvider, says
@@ -55,6 +55,18 @@ async def test_continue_goes_on_from_the_answer_with_fresh_iterations(stage, sta
     assert isinstance(history[1], AssistantMessage)
     assert history[1].text == "Once upon"
     assert await shown(user, run) == ["tell me", "Once upon", "a time."]
+
+
+def test_again_is_refused_where_later_messages_would_be_hidden(user):
+    first = lifecycle.run_start(owner=user, content="one")
+    lifecycle.run_close(run_id=first.id, reason="stopped")
+    second = lifecycle.run_start(owner=user, content="two", conversation_id=first.conversation_id)
+    lifecycle.run_close(run_id=second.id, reason="stopped")
+    for again in (lifecycle.run_retry, lifecycle.run_continue):
+        with pytest.raises(RunSupersededError):
+            again(owner=user, run_id=first.id)
+        lifecycle.run_close(run_id=again(owner=user, run_id=second.id).id, reason="stopped")
+    assert Conversation.objects.get().leaf_id == second.message_id
 
 
 def test_again_is_refused_while_the_run_goes_on_and_to_strangers(user, other_user):

@@ -172,6 +172,36 @@ async def test_executor_stops_on_the_persons_wish_and_closes_the_upstream(stage,
     assert names(log)[-1] == "done"
 
 
+async def test_executor_stops_also_where_the_wish_comes_while_it_begins(stage, start):
+    run = await start("tell me")
+    provider = ScriptedProvider(says("Never said."))
+    async with stage(provider) as runtime:
+        carrying = asyncio.create_task(
+            runtime.carry(run, abort_reason=lambda: AbortReason.USER_REQUEST)
+        )
+        await asyncio.sleep(0)  # it has asked for the run, and has not been answered
+        carrying.cancel()
+        await carrying
+
+    assert provider.requests == []
+    after = await reloaded(run)
+    assert (after.status, after.stop_reason) == ("finished", "stopped")
+
+
+async def test_executor_hands_back_also_where_the_process_goes_down_while_it_begins(stage, start):
+    run = await start("tell me")
+    async with stage(ScriptedProvider(says("Never said."))) as runtime:
+        carrying = asyncio.create_task(
+            runtime.carry(run, abort_reason=lambda: AbortReason.SHUTDOWN)
+        )
+        await asyncio.sleep(0)
+        carrying.cancel()
+        with pytest.raises(HandBack):
+            await carrying
+
+    assert (await reloaded(run)).status == "running"
+
+
 async def test_executor_stop_in_a_tool_leaves_a_valid_history(stage, start, echo):
     run = await start("shout")
     echo.gate.clear()

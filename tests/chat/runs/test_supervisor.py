@@ -17,23 +17,11 @@ from chat.runs import event_log
 from chat.runs import supervisor as supervisor_module
 from chat.runs.lifecycle import run_close, run_start
 from chat.runs.supervisor import Supervisor
+from chat.runs.sweeper import Sweeper
 from tools.threads import unit_of_work
 from web.models import OwnerEvent
 
 pytestmark = pytest.mark.django_db
-
-
-class Idle:
-    """A worker and its jobs, of which none has stalled."""
-
-    worker_id = 1
-
-    def __init__(self) -> None:
-        self.app = self
-        self.job_manager = self
-
-    async def get_stalled_jobs(self, **options: object) -> list[object]:
-        return []
 
 
 async def test_sweep_folds_logs_and_forgets_what_is_old(stage, start):
@@ -41,7 +29,7 @@ async def test_sweep_folds_logs_and_forgets_what_is_old(stage, start):
     await unit_of_work(run_close, run_id=run.id, reason="stopped")
     await unit_of_work(_age, run)
 
-    await Supervisor(cast("Any", None))._sweep_once(cast("Any", Idle()))
+    await Sweeper().sweep()
 
     assert await unit_of_work(_left, run) == (True, 1)
 
