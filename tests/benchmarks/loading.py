@@ -17,7 +17,8 @@ from tests.benchmarks.corpus import MadeNote
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLUMNS = (
-    "id, owner_id, title, content, folder, tags, tags_folded, language, version, created, updated"
+    "id, owner_id, title, content, folder, tags, tags_folded, language, from_outside, version,"
+    " created, updated"
 )
 #: Sessions that index at once, and notes in one statement of them.
 SESSIONS = 2
@@ -94,7 +95,7 @@ CROSS JOIN LATERAL (SELECT CASE old.owner_id WHEN (%(owners)s::bigint[])[1] THEN
 _COPY_NOTES = f"""
 INSERT INTO notes_note ({COLUMNS})
 SELECT md5(old.id::text || copy)::uuid, new.owner_id, title, content, folder, tags, tags_folded,
-  language, version, created, updated - copy * %(number)s * interval '1 minute'
+  language, from_outside, version, created, updated - copy * %(number)s * interval '1 minute'
 FROM notes_note AS old {_COPIES}
 """  # noqa: S608
 _COPY_ENTRIES = f"""
@@ -118,7 +119,7 @@ def _copied(notes: Iterable[tuple[int, MadeNote]]) -> list[UUID]:
         for owner_id, note in notes:
             ids.append(uuid4())
             at = now - timedelta(minutes=len(ids))
-            copy.write_row((ids[-1], owner_id, *note, "/", [], [], "", 1, at, at))
+            copy.write_row((ids[-1], owner_id, *note, "/", [], [], "", False, 1, at, at))
             _show(len(ids))
     return ids
 
