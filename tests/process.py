@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).resolve().parents[1]
-START_SECONDS = 60
+START_SECONDS = 180
 PASSWORD = "correct horse"
 
 
@@ -52,7 +52,7 @@ class Process:
     def end(self, number: signal.Signals) -> int:
         assert self.running is not None
         self.running.send_signal(number)
-        return self.running.wait(30)
+        return self.running.wait(60)
 
     def manage(self, *arguments: str, **environment: str) -> str:
         done = subprocess.run(
