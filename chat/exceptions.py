@@ -85,6 +85,13 @@ class ApprovalInvalidError(ChatError):
         self.fields = fields
 
 
+class ApprovalModeFixedError(ChatError):
+    code = "approval_mode_fixed"
+
+    def __init__(self, mode: str) -> None:
+        super().__init__(f"Whoever runs this server has chosen the mode {mode!r} for everybody.")
+
+
 class HandBack(Exception):
     """The process is going down in the middle of a run; the job is retried elsewhere."""
 

@@ -3,7 +3,8 @@
 ``decide`` is pure. The operator's word (``NOTEWIRE_TOOL_POLICY``) is default and ceiling in one:
 an assistant and a person's rules can tighten it, never loosen it. Where the operator says nothing,
 the default of effect and mode holds, and there a person's rule may also turn "ask" into "allow".
-What was read from outside taints a conversation: there, changes are asked for whatever a rule says.
+What was read from outside taints a conversation: there, changes are asked for whatever a rule says,
+and so they are where the operator wants it (``NOTEWIRE_APPROVAL_MODE``).
 Which results those are, the tools say themselves (``ToolOutput.from_outside``).
 """
 
@@ -30,6 +31,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULTS: Mapping[Effect, Decision] = {"read": "allow", "write": "allow", "external": "ask"}
 SETTING = "NOTEWIRE_TOOL_POLICY"
 CAREFUL = "in careful mode every change is asked for"
+MODE_SETTING = "NOTEWIRE_APPROVAL_MODE"
+BY_OPERATOR = f"the operator's setting {MODE_SETTING}"
 TAINTED = "this conversation holds text from outside"
 
 
@@ -47,6 +50,8 @@ class Policy:
     assistant: Decisions = field(default_factory=dict)
     rules: Decisions = field(default_factory=dict)
     mode: Mode = "balanced"
+    #: The operator wants every change asked for: unlike a person's own mode, no rule loosens it.
+    careful: bool = False
     tainted: bool = False
 
     def decide(self, name: str, effect: Effect) -> Verdict:
@@ -57,6 +62,7 @@ class Policy:
             assistant=self.assistant,
             rules=self.rules,
             mode=self.mode,
+            careful=self.careful,
             tainted=self.tainted,
         )
 
@@ -74,6 +80,7 @@ def decide(
     assistant: Decisions,
     rules: Decisions,
     mode: Mode = "balanced",
+    careful: bool = False,
     tainted: bool = False,
 ) -> Verdict:
     operator = _said(ceiling, name, effect)
@@ -88,6 +95,7 @@ def decide(
         verdict = Verdict("allow", "the person's own rule")
     verdict = _tightened(verdict, _said(assistant, name, effect), "this assistant's settings")
     verdict = _tightened(verdict, rule, "the person's own rule")
+    verdict = _tightened(verdict, "ask" if changes and careful else None, BY_OPERATOR)
     return _tightened(verdict, "ask" if changes and tainted else None, TAINTED)
 
 
@@ -102,8 +110,11 @@ def _tightened(verdict: Verdict, decision: Decision | None, reason: str) -> Verd
 
 
 def operator_policy() -> Policy:
-    """The policy that ``NOTEWIRE_TOOL_POLICY`` states."""
-    return Policy(ceiling=parse_policy(getattr(settings, SETTING, "")))
+    """The policy that ``NOTEWIRE_TOOL_POLICY`` and ``NOTEWIRE_APPROVAL_MODE`` state."""
+    return Policy(
+        ceiling=parse_policy(getattr(settings, SETTING, "")),
+        careful=getattr(settings, MODE_SETTING, "") == "careful",
+    )
 
 
 def parse_policy(value: str | Mapping[str, str]) -> dict[str, Decision]:

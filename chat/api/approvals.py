@@ -22,7 +22,12 @@ from rest_framework.views import APIView
 
 from accounts.models import ApiToken, ApprovalMode, User
 from chat.api.requests import owner_of
-from chat.exceptions import ApprovalClosedError, ApprovalInvalidError, ApprovalStaleError
+from chat.exceptions import (
+    ApprovalClosedError,
+    ApprovalInvalidError,
+    ApprovalModeFixedError,
+    ApprovalStaleError,
+)
 from chat.models import Approval, ApprovalScope, ToolRule
 from chat.runs import approvals, rules
 from chat.runs.deciding import Decision, approval_decide
@@ -300,12 +305,21 @@ class ApprovalModeView(APIView):
         operation_id="approval_mode_update",
         summary="Choose how often you are asked",
         request=ApprovalModeSerializer,
-        responses=ApprovalModeSerializer,
+        responses={
+            200: ApprovalModeSerializer,
+            409: OpenApiResponse(
+                ErrorSerializer,
+                description="`approval_mode_fixed`: the operator chose another for everybody.",
+            ),
+        },
     )
     def put(self, request: Request) -> Response:
         asked = ApprovalModeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        rules.mode_set(owner=owner_of(request), mode=asked.validated_data["mode"])
+        try:
+            rules.mode_set(owner=owner_of(request), mode=asked.validated_data["mode"])
+        except ApprovalModeFixedError as error:
+            raise ApiError(error.code, str(error), 409) from None
         return self._shown(owner_of(request))
 
     def _shown(self, owner: User) -> Response:

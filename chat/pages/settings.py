@@ -16,6 +16,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from chat.exceptions import ApprovalModeFixedError
 from chat.models import ToolRule
 from chat.pages.requests import PageRequest
 from chat.runs import rules
@@ -82,8 +83,12 @@ def settings_page(request: PageRequest) -> HttpResponse:
 def mode_view(request: PageRequest) -> HttpResponse:
     form = ModeForm(request.POST)
     if form.is_valid():
-        rules.mode_set(owner=request.user, mode=form.cleaned_data["mode"])
-        messages.success(request, "Saved. It holds from the next answer on.")
+        try:
+            rules.mode_set(owner=request.user, mode=form.cleaned_data["mode"])
+        except ApprovalModeFixedError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, "Saved. It holds from the next answer on.")
     else:
         messages.error(request, "Choose one of the two.")
     return redirect("chat:settings")

@@ -5,6 +5,7 @@ Owns the rows of rules. What follows from a policy is decided in ``tools.policy`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import msgspec
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from accounts.models import User
+from chat.exceptions import ApprovalModeFixedError
 from chat.models import Conversation, ToolRule
 from tools.approval import tool_digest
 from tools.policy import Decision, Mode, Policy, operator_policy
@@ -29,8 +31,7 @@ def policy_of(*, owner: User, conversation_id: UUID | None = None) -> Policy:
     for row in sorted(rows, key=lambda row: row.conversation_id is not None):
         if rule_holds(row):
             rules[row.tool] = msgspec.convert(row.decision, Decision)
-    operator = operator_policy()
-    return Policy(ceiling=operator.ceiling, rules=rules, mode=mode_of(owner=owner))
+    return replace(operator_policy(), rules=rules, mode=mode_of(owner=owner))
 
 
 def mode_of(*, owner: User) -> Mode:
@@ -40,6 +41,9 @@ def mode_of(*, owner: User) -> Mode:
 
 
 def mode_set(*, owner: User, mode: Mode) -> None:
+    """Raises ``ApprovalModeFixedError`` where the operator chose another for everybody."""
+    if settings.NOTEWIRE_APPROVAL_MODE not in ("", mode):
+        raise ApprovalModeFixedError(settings.NOTEWIRE_APPROVAL_MODE)
     User.objects.filter(pk=owner.pk).update(approval_mode=mode)
     owner.approval_mode = mode
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from hypothesis import given
@@ -127,6 +129,18 @@ def test_decide_asks_about_every_change_in_careful_mode(effect):
     forced = verdict(effect, mode="careful", rules={"sample": "allow"}, ceiling={effect: "ask"})
     assert forced.decision == "ask"
     assert verdict("read", mode="careful").decision == "allow"
+
+
+@pytest.mark.parametrize("effect", ["write", "external"])
+@pytest.mark.parametrize("mode", ["balanced", "careful"])
+def test_decide_asks_about_every_change_where_the_operator_is_careful(effect, mode, settings):
+    settings.NOTEWIRE_APPROVAL_MODE = "careful"
+    policy = replace(operator_policy(), rules={"sample": "allow"}, mode=mode)
+    found = policy.decide("sample", effect)
+    assert (found.decision, "NOTEWIRE_APPROVAL_MODE" in found.reason) == ("ask", True)
+    assert policy.decide("sample", "read").decision == "allow"
+    assert not policy.can_be_allowed("sample", effect)
+    assert replace(policy, rules={"sample": "off"}).decide("sample", effect).decision == "off"
 
 
 @pytest.mark.parametrize("effect", ["write", "external"])

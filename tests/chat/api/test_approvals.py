@@ -206,6 +206,9 @@ def test_mode_is_chosen_and_told(client_of, user, other_user, settings):
     settings.NOTEWIRE_APPROVAL_MODE = "careful"
     told = client_of(other_user).get("/api/approval-mode/").json()
     assert told == {"mode": "careful", "by_operator": True}
+    assert put(client_of(other_user), "careful").status_code == 200
+    refused = put(client_of(other_user), "balanced")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "approval_mode_fixed")
 
 
 def test_body_of_a_completion_says_what_waits(client_of, user, waiting, units):

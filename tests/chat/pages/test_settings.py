@@ -63,6 +63,8 @@ def test_mode_cannot_be_chosen_where_the_operator_has(client, settings):
     page = page_of(client)
     assert chosen_mode(page) == ["careful"]
     assert '<fieldset class="choices" disabled>' in page
+    client.post("/settings/asking/", {"mode": "balanced"})
+    assert "has chosen the mode" in page_of(client)
 
 
 def test_language_is_shown_and_changed(client, user):

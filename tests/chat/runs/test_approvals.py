@@ -396,9 +396,9 @@ async def test_deleting_the_conversation_deletes_its_approvals(stage, paused, us
 
 @pytest.mark.parametrize("scope", ["conversation", "always"])
 async def test_rule_ends_the_asking_as_far_as_it_reaches(
-    stage, start, paused, decide, lamp, scope, settings
+    stage, start, paused, decide, lamp, scope, user
 ):
-    settings.NOTEWIRE_APPROVAL_MODE = "careful"
+    await unit_of_work(rules.mode_set, owner=user, mode="careful")
     dim = calls(("lamp_dim", {"colour": "red"}))
     provider = ScriptedProvider(*[dim, says("ok")] * 3)
     async with stage(provider) as runtime:
@@ -418,8 +418,21 @@ async def test_rule_ends_the_asking_as_far_as_it_reaches(
     assert (rule.conversation_id == run.conversation_id) == (scope == "conversation")
 
 
-async def test_rule_says_nothing_once_the_tool_is_another(stage, paused, decide, lamp, settings):
+async def test_rule_says_nothing_where_the_operator_is_careful(
+    stage, start, paused, decide, lamp, user, settings
+):
     settings.NOTEWIRE_APPROVAL_MODE = "careful"
+    tool = registry.get("lamp_dim")
+    assert tool is not None
+    await unit_of_work(rules.rule_allow, owner=user, tool=tool)
+    async with stage(ScriptedProvider(calls(("lamp_dim", {"colour": "red"})), says("ok"))) as run:
+        await paused(run)
+        [approval] = await pending()
+    assert approval.preview["scopes"] == ["once"]
+
+
+async def test_rule_says_nothing_once_the_tool_is_another(stage, paused, decide, lamp, user):
+    await unit_of_work(rules.mode_set, owner=user, mode="careful")
     provider = ScriptedProvider(*[calls(("lamp_dim", {"colour": "red"})), says("ok")] * 2)
     async with stage(provider) as runtime:
         run = await paused(runtime)
