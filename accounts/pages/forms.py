@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import AbstractUser
 
 from accounts.models import User
 
@@ -23,6 +24,10 @@ class FirstAccountForm(BaseUserCreationForm):  # type: ignore[type-arg]
         self.fields["password1"].help_text = "At least 8 characters, not a common password."
         self.fields["password2"].label = "The password again"
         self.fields["password2"].help_text = ""
+
+    def validate_password_for_user(self, user: AbstractUser, **options: Any) -> None:
+        """What is wrong with the password is said where it is written first."""
+        super().validate_password_for_user(user, "password1")  # type: ignore[misc]
 
     def save(self, commit: bool = True) -> Any:
         raise NotImplementedError("accounts.services.first_account_create makes the account.")

@@ -53,22 +53,23 @@ def test_wrong_link_is_a_page_that_does_not_exist(client, path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "field", "words"),
     [
-        ({"password1": "short", "password2": "short"}, "too short"),
-        ({"password1": "password", "password2": "password"}, "too common"),
-        ({"password1": "1827364554", "password2": "1827364554"}, "entirely numeric"),
-        ({"password2": "another engine"}, "didn\u2019t match"),
-        ({"username": "ada lovelace!"}, "valid username"),
-        ({"username": ""}, "required"),
-        ({"username": "ada\0"}, "Null characters"),
-        ({"username": "analytical"}, "too similar"),
+        ({"password1": "short", "password2": "short"}, "password1", "too short"),
+        ({"password1": "password", "password2": "password"}, "password1", "too common"),
+        ({"password1": "1827364554", "password2": "1827364554"}, "password1", "entirely numeric"),
+        ({"password2": "another engine"}, "password2", "didn\u2019t match"),
+        ({"username": "ada lovelace!"}, "username", "valid username"),
+        ({"username": ""}, "username", "required"),
+        ({"username": "ada\0"}, "username", "Null characters"),
+        ({"username": "analytical"}, "password1", "too similar"),
     ],
 )
-def test_what_is_wrong_with_the_form_is_said_in_words(client, changes, words):
+def test_what_is_wrong_with_the_form_is_said_at_its_field(client, changes, field, words):
     response = client.post(first_account.link_path(), GOOD | changes)
     assert response.status_code == 200
     assert words in response.text
+    assert list(response.context["form"].errors) == [field]
     assert not User.objects.exists()
 
 
