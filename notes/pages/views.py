@@ -20,7 +20,7 @@ from django_htmx.middleware import HtmxDetails
 
 from notes import selectors, services
 from notes.authors import Author
-from notes.exceptions import NoteError, NoteNotFound, NoteVersionConflict
+from notes.exceptions import NoteError, NoteInBin, NoteNotFound, NoteVersionConflict
 from notes.models import Note
 from notes.pages.forms import NoteForm, form_of, tags_written
 from notes.pages.panes import filters_of, folder_tree, listing
@@ -55,8 +55,13 @@ def note_list_page(request: PageRequest) -> HttpResponse:
 @private_page
 @require_safe
 def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
-    """One note, rendered."""
-    note = note_of(request, note_id)
+    """One note, rendered; of one in the bin that it is there, for its owner."""
+    try:
+        note = selectors.note_get(owner=request.user, note_id=note_id)
+    except NoteInBin:
+        return _binned_page(request, note_id)
+    except NoteNotFound:
+        raise Http404 from None
     return notes_page(request, note=note, html=rendered(note.content))
 
 
@@ -132,6 +137,19 @@ def note_preview_view(request: PageRequest) -> HttpResponse:
     if len(content) > MAX_RENDERED:
         return HttpResponse("<p>This note is too long to be shown as you type.</p>")
     return HttpResponse(rendered(content))
+
+
+def _binned_page(request: PageRequest, note_id: UUID) -> HttpResponse:
+    note = selectors.bin_list(owner=request.user).filter(pk=note_id).first()
+    if note is None:  # It was restored just now.
+        return redirect("notes:note", note_id)
+    return notes_page(
+        request,
+        template="notes/binned.html",
+        binned_note=note,
+        kept_days=services.KEPT_IN_BIN.days,
+        in_bin=True,
+    )
 
 
 def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -> HttpResponse:

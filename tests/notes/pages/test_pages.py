@@ -200,7 +200,24 @@ def test_delete_takes_the_note_off_every_list(browser, note):
     assert browser.get(url("delete", note)).status_code == 405
     assert browser.post(url("delete", note)).status_code == 302
     assert "No notes yet." in page_of(browser.get("/notes/"))
-    assert browser.get(url("note", note)).status_code == 404
+    page = browser.get(url("note", note)).content.decode()
+    assert "“Groceries” is in the bin" in page
+    assert "milk" not in page
+    assert url("restore", note) in page
+    assert browser.get(url("edit", note)).status_code == 404
+
+
+def test_deleted_note_is_missing_to_everybody_else(browser, client_of, other_user, note):
+    browser.post(url("delete", note))
+    assert client_of(other_user).get(url("note", note)).status_code == 404
+    assert client_of().get(url("note", note)).status_code == 302
+
+
+def test_note_is_restored_from_its_own_page(browser, note):
+    browser.post(url("delete", note))
+    response = browser.post(url("restore", note), follow=True)
+    assert "is restored" in response.content.decode()
+    assert "is in the bin" not in browser.get(url("note", note)).content.decode()
 
 
 def test_deleted_note_is_taken_back_with_undo(browser, note):
