@@ -1,20 +1,17 @@
 """A conversation as its page shows it: read from rows, in the form that the live stream folds to.
 
-Owns which rows belong to which run and the grouping of the conversation list by day. Everything is
-read within its owner's rows; a stranger's conversation does not exist.
+Owns which rows belong to which run. Everything is read within its owner's rows; a stranger's
+conversation does not exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from itertools import groupby
 from uuid import UUID
 
 import msgspec
 from django.db.models import Prefetch
-from django.utils import timezone
 
 from accounts.models import User
 from chat.events import ErrorOccurred, Notice
@@ -35,8 +32,6 @@ from chat.wire.shown import ShownMessage, ShownRun, UndoState, run_shown
 from notes.undo import calls_in_effect
 from web.markdown import render
 
-LISTED = 100
-
 
 @dataclass(frozen=True, slots=True)
 class ShownQuestion:
@@ -53,46 +48,6 @@ class Transcript:
     entries: list[ShownQuestion | ShownRun]
     active: UUID | None
     awaiting: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    id: UUID
-    title: str
-    active: bool
-    awaiting: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    name: str
-    conversations: list[Listed]
-
-
-def conversation_days(*, owner: User) -> list[Day]:
-    """The newest conversations under the day of their last change."""
-    rows = selectors.conversation_list(owner=owner)[:LISTED]
-    today = timezone.localdate()
-    return [
-        Day(name, [_listed(row) for row in day])
-        for name, day in groupby(rows, lambda row: _day_name(row.updated.date(), today))
-    ]
-
-
-def _listed(row: Conversation) -> Listed:
-    active = getattr(row, "active_runs", ())
-    awaiting = any(run.status == RunStatus.AWAITING_APPROVAL for run in active)
-    return Listed(row.id, row.title, bool(active), awaiting)
-
-
-def _day_name(day: date, today: date) -> str:
-    if day >= today:
-        return "Today"
-    if day == today - timedelta(days=1):
-        return "Yesterday"
-    if day > today - timedelta(days=7):
-        return "The last 7 days"
-    return day.strftime("%B %Y")
 
 
 def transcript(*, owner: User, conversation: Conversation) -> Transcript:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.pages import approvals, settings, undo, views
+from chat.pages import approvals, conversations, settings, undo, views
 from chat.runs.lifecycle import run_continue, run_retry
 
 app_name = "chat"
@@ -19,8 +19,11 @@ urlpatterns = [
         settings.rule_revoke_view,
         name="settings-rule-revoke",
     ),
-    path("chat/list/", views.conversations_part, name="conversations"),
+    path("chat/list/", conversations.conversations_part, name="conversations"),
     path("chat/<uuid:conversation_id>/", views.conversation_page, name="conversation"),
+    path("chat/<uuid:conversation_id>/rename/", conversations.rename_view, name="rename"),
+    path("chat/<uuid:conversation_id>/archive/", conversations.archive_view, name="archive"),
+    path("chat/<uuid:conversation_id>/delete/", conversations.delete_view, name="delete"),
     path("chat/runs/<uuid:run_id>/stream/", views.run_stream_view, name="stream"),
     path(
         "chat/runs/<uuid:run_id>/continue/",

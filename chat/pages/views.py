@@ -22,10 +22,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chat.api.following import follow
 from chat.exceptions import ChatError, ConversationBusyError, MessageTooLargeError
 from chat.models import Conversation, Run
-from chat.pages.requests import PageRequest, uuids
+from chat.pages.conversations import listing
+from chat.pages.requests import PageRequest
 from chat.pages.transcript import (
     ShownQuestion,
-    conversation_days,
     run_from_rows,
     run_undo_states,
     transcript,
@@ -63,15 +63,6 @@ def conversation_page(request: PageRequest, conversation_id: UUID) -> HttpRespon
         return _send(request, conversation)
     shown = transcript(owner=request.user, conversation=conversation)
     return _page(request, conversation=conversation, transcript=shown)
-
-
-@private_page
-@require_safe
-def conversations_part(request: PageRequest) -> HttpResponse:
-    """The list alone, as the page of the conversation ``at`` shows it."""
-    current = next(iter(uuids(request.GET.getlist("at"))), None)
-    context = {"days": conversation_days(owner=request.user), "current": current}
-    return render(request, "chat/conversations.html", context)
 
 
 @private_page
@@ -187,6 +178,6 @@ def _page(
     context |= {
         "conversation": conversation,
         "current": conversation.id if conversation else None,
-        "days": conversation_days(owner=request.user),
+        "listing": listing(owner=request.user, query=request.GET),
     }
     return render(request, "chat/page.html", context, status=status)

@@ -229,3 +229,38 @@ def test_story_works_without_script(open_context, client_of, user):
     page.get_by_role("button", name="Send").click()
     expect(page.locator(".call.done .tool")).to_have_text(["note_create", "note_search"])
     expect(page.locator(".answer .prose").last).to_contain_text("Groceries")
+
+
+def test_page_without_script_shows_what_came_meanwhile(open_context, client_of, user, answer_with):
+    paced = Paced("Once ", "upon a time")
+    answer_with(paced)
+    page = open_context(client_of(user), java_script_enabled=False).new_page()
+    page.goto("/")
+    page.get_by_label("Message").fill("Tell me")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("Answering…")).to_be_visible()
+    paced.go_on()
+    expect(page.locator(".answer .prose")).to_have_text("Once upon a time", timeout=15_000)
+    expect(page.get_by_text("Answering…")).to_have_count(0)
+
+
+def test_person_renames_archives_and_deletes_a_conversation(page, answer_with):
+    answer_with(Paced("Once"))
+    page.goto("/")
+    send(page, "Tell me")
+    finished(page)
+    menu = page.get_by_role("button", name="Rename, archive or delete")
+    menu.click()
+    page.get_by_label("Title").fill("A story")
+    page.get_by_role("button", name="Rename", exact=True).click()
+    expect(page.locator(".conversation-head h1")).to_have_text("A story")
+    expect(page.locator(".conversations .title")).to_have_text("A story")
+    menu.click()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(page.locator(".conversations .title")).to_have_count(0)
+    page.get_by_role("link", name="Archive").click()
+    page.locator(".conversations .title").click()
+    menu.click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("What shall we do?")).to_be_visible()
+    expect(page.get_by_text("Nothing is in the archive.")).to_have_count(0)

@@ -238,7 +238,7 @@ def test_queries_do_not_grow_with_the_transcript(browser, run, django_assert_max
     for _ in range(5):
         more = run_start(owner=run.owner, content="again", conversation_id=run.conversation_id)
         closed(more)
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(21):
         browser.get(conversation_url(run))
 
 
