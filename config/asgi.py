@@ -28,7 +28,8 @@ from config.health import Health
 logger = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
-BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 32 * MIB}
+BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 33 * MIB}  # an archive, and the form around it
+FORMS = ("/notes/transfers/",)
 DRAIN_SECONDS = 7  # runs get 5 s of it; the server cancels what is still open after 10 s
 
 
@@ -37,7 +38,7 @@ class Application:
 
     def __init__(self) -> None:
         self._handler = import_string("web.handler.StreamHandler")()
-        self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS)
+        self._edge = import_string("web.edge.Edge")(self._handler, caps=BODY_CAPS, forms=FORMS)
         self._health = Health()
         self._runtime: Any = None
         self._draining: asyncio.Task[None] | None = None

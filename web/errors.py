@@ -141,8 +141,12 @@ def _headers(exception: Exception) -> dict[str, str]:
     return headers
 
 
-def error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
-    """An error outside a DRF view: JSON for the API and for who asks for it, else a page."""
+def error_response(request: HttpRequest, error: ApiError, *, shell: bool = True) -> HttpResponse:
+    """An error outside a DRF view: JSON for the API and for who asks for it, else a page.
+
+    Without ``shell`` no middleware has seen the request, or what failed may be what the shell
+    needs: sessions, the database.
+    """
     if wants_json(request):
         return JsonResponse(error.body(), status=error.status_code)
     context = {
@@ -150,9 +154,7 @@ def error_response(request: HttpRequest, error: ApiError) -> HttpResponse:
         "title": HTTPStatus(error.status_code).phrase,
         "message": error.message,
     }
-    # What failed may be what the shell needs (sessions, database): a crash is told without it.
-    shell = None if error.status_code >= 500 else request
-    page = render_to_string("web/error.html", context, request=shell)
+    page = render_to_string("web/error.html", context, request=request if shell else None)
     return HttpResponse(page, status=error.status_code)
 
 
@@ -180,7 +182,7 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def handler500(request: HttpRequest) -> HttpResponse:
     message = "Something went wrong on the server. The operator's log has the details."
-    return error_response(request, ApiError("internal", message, 500))
+    return error_response(request, ApiError("internal", message, 500), shell=False)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

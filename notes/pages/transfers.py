@@ -5,6 +5,7 @@ It works without JavaScript; with it, htmx asks for the progress alone while an 
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from uuid import UUID
 
 from django import forms
@@ -18,6 +19,12 @@ from notes.pages.views import PageRequest
 from notes.transfer import selectors, services
 from web.pages import private_page
 
+#: What the edge asks with after it refused an archive for its size.
+TOO_LARGE = "too_large"
+MESSAGE_TOO_LARGE = (
+    f"At most {services.MAX_UPLOAD_MIB} MiB: leave out attachments, or use notes_import on the"
+    " server."
+)
 RECENT = 10
 PROBLEMS = 200
 
@@ -41,7 +48,8 @@ class ImportForm(forms.Form):
 def transfers_page(request: PageRequest) -> HttpResponse:
     """Import an archive, export the notes, and see what came of the last imports."""
     if request.method != "POST":
-        return _transfers(request, ImportForm())
+        is_too_large = TOO_LARGE in request.GET
+        return _transfers(request, ImportForm(), status=413 if is_too_large else 200)
     form = ImportForm(request.POST, request.FILES)
     if form.is_valid():
         file = form.cleaned_data["file"]
@@ -84,5 +92,12 @@ def _report(transfer: NoteTransfer) -> dict[str, object]:
 
 
 def _transfers(request: PageRequest, form: ImportForm, *, status: int = 200) -> HttpResponse:
-    recent = selectors.transfer_list(owner=request.user)[:RECENT]
-    return render(request, "notes/transfers.html", {"form": form, "recent": recent}, status=status)
+    context = {
+        "form": form,
+        "recent": selectors.transfer_list(owner=request.user)[:RECENT],
+        "max_mib": services.MAX_UPLOAD_MIB,
+        "max_bytes": services.MAX_UPLOAD_MIB * 1024 * 1024,
+        "too_large": MESSAGE_TOO_LARGE,
+        "is_too_large": status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    }
+    return render(request, "notes/transfers.html", context, status=status)

@@ -20,6 +20,7 @@ from notes.transfer import uploads
 
 IMPORT_TASK = "notes.import_archive"
 MAX_NAME = 200
+MAX_UPLOAD_MIB = 32
 NEVER_ENDED = "The import did not come to an end. Import the archive again: that is safe."
 #: Imports that run at once, anywhere; one owner's run one after another.
 LANES = 2

@@ -232,6 +232,31 @@ def test_body_over_cap_is_refused(server, chunked):
     assert response.json()["error"]["code"] == "body_too_large"
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_body_over_cap_is_refused_with_a_page_where_a_page_was_asked_for(server, chunked):
+    body = b"x" * (1024 * 1024 + 1)
+    content = iter([body[:1000], body[1000:]]) if chunked else body
+    browser = {"Accept": "text/html,*/*;q=0.8"}
+    response = httpx.post(f"{server.url}/login/", content=content, headers=browser)
+    assert response.status_code == 413
+    assert response.headers["Content-Type"].startswith("text/html")
+    assert "At most 1 MiB can be sent here." in response.text
+
+
+def test_body_over_cap_leads_back_to_a_form_that_says_so(server):
+    body, url = b"x" * (33 * 1024 * 1024 + 1), f"{server.url}/notes/transfers/"
+    response = httpx.post(url, content=body, headers={"Accept": "text/html"})
+    assert response.status_code == 303
+    assert response.headers["Location"] == "/notes/transfers/?too_large=1"
+    assert httpx.post(url, content=body, headers={"Accept": "application/json"}).json() == {
+        "error": {
+            "code": "body_too_large",
+            "message": "At most 33 MiB can be sent here. Nothing was changed.",
+            "fields": {},
+        }
+    }
+
+
 def test_body_at_cap_is_accepted(server):
     body = b"x" * (1024 * 1024)
     assert httpx.post(f"{server.url}/api/echo/", content=body).text == str(len(body))

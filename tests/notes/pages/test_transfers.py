@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,17 @@ def test_mistake_is_shown_beside_its_field(client: Client, fields: dict[str, Any
     assert page.status_code == 400
     assert said in page.text
     assert not NoteTransfer.objects.exists()
+
+
+def test_archive_that_the_edge_refused_is_answered_with_the_form(client: Client):
+    words = "At most 32 MiB: leave out attachments, or use notes_import on the server."
+    page = client.get(f"{PAGE}?too_large=1")
+    assert page.status_code == 413
+    assert re.search(rf'role="alert">\s*{words}', page.text)
+    assert '<form class="import"' in page.text
+    page = client.get(PAGE)
+    assert re.search(rf'role="alert" hidden>\s*{words}', page.text)
+    assert 'data-max-bytes="33554432"' in page.text
 
 
 def test_progress_is_asked_for_while_the_import_is_under_way(client: Client, alice: User):
