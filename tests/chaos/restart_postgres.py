@@ -134,9 +134,12 @@ def stopped(home: Path, seconds: float) -> None:
     account = embedded_postgres._Account.current()
     data = (home / "postgres").resolve()
     command = ["stop", "-w", "-m", "fast", "-D", str(data)]
-    with embedded_postgres._lock(data):  # what watches over it waits meanwhile
+    # Under the lock, or whoever uses the server would start it again at once.
+    with embedded_postgres._lock(data):
         embedded_postgres._run(account, "pg_ctl", *command)
         time.sleep(seconds)
+        sockets = embedded_postgres._socket_folder(data, account)
+        embedded_postgres._start(data, account, sockets, durable=True)
 
 
 def _judge(report: Report, client: httpx.Client, follower: Follower) -> None:
