@@ -115,9 +115,12 @@ def _database() -> dict[str, Any]:
 
 
 DATABASES = {"default": _database()}
+DATABASES["default"]["ENGINE"] = "config.postgresql"
 DATABASES["default"] |= {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True}
 DATABASES["default"]["OPTIONS"] = DATABASES["default"].get("OPTIONS", {}) | {
-    "pool": {"min_size": 1, "max_size": 12, "timeout": 10}
+    # A connection attempt that is given up soon is begun anew by the next who needs one; one that
+    # goes on waits ever longer, also when the server is back.
+    "pool": {"min_size": 1, "max_size": 12, "timeout": 3, "reconnect_timeout": 4}
 }
 
 AUTH_USER_MODEL = "accounts.User"
@@ -199,7 +202,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"once_per_outage": {"()": "web.outages.OncePerOutage"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["once_per_outage"],
+        }
+    },
     "root": {"handlers": ["console"], "level": env.NOTEWIRE_LOG_LEVEL},
     "loggers": {
         "django": {"level": env.NOTEWIRE_LOG_LEVEL},

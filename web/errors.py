@@ -6,6 +6,7 @@ happen outside a view. Who raises which code, and the services' own errors, are 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -16,14 +17,18 @@ from django.template.loader import render_to_string
 from rest_framework import exceptions as drf_exceptions
 from rest_framework.response import Response
 
+from web.outages import is_outage
+
 Fields = Mapping[str, Sequence[str]]
 
 API_PREFIXES = ("/api/", "/v1/")
+OUTAGE_SECONDS = 5
 NUL_CODES = frozenset({"null_characters_not_allowed", "null_character"})
 
 
 class ApiError(drf_exceptions.APIException):
-    """An error for the client; `extra` are further keys of the error object.
+    """An error for the client; `extra` are further keys of the error object, `wait` the seconds
+    after which it makes sense to try again.
 
     Safe to raise from a service: a transaction around it rolls back, and every door answers with
     its status and body.
@@ -36,6 +41,7 @@ class ApiError(drf_exceptions.APIException):
         status: int,
         fields: Fields | None = None,
         extra: Mapping[str, Any] | None = None,
+        wait: int | None = None,
     ) -> None:
         super().__init__(message, code)
         self.code = code
@@ -43,6 +49,7 @@ class ApiError(drf_exceptions.APIException):
         self.status_code = status
         self.fields = {name: list(messages) for name, messages in (fields or {}).items()}
         self.extra = dict(extra or {})
+        self.wait = wait
 
     def __str__(self) -> str:
         return self.message
@@ -60,6 +67,11 @@ def invalid(message: str, *, field: str | None = None) -> ApiError:
 def not_found() -> ApiError:
     """Another person's row and a missing row: the same words, so that neither can be told."""
     return ApiError("not_found", "Not found.", 404)
+
+
+def database_unavailable() -> ApiError:
+    message = "The database does not answer. Try again in a moment."
+    return ApiError("database_unavailable", message, 503, wait=OUTAGE_SECONDS)
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> Response | None:
@@ -148,14 +160,14 @@ def error_response(request: HttpRequest, error: ApiError, *, shell: bool = True)
     needs: sessions, the database.
     """
     if wants_json(request):
-        return JsonResponse(error.body(), status=error.status_code)
+        return JsonResponse(error.body(), status=error.status_code, headers=_headers(error))
     context = {
         "status": error.status_code,
         "title": HTTPStatus(error.status_code).phrase,
         "message": error.message,
     }
     page = render_to_string("web/error.html", context, request=request if shell else None)
-    return HttpResponse(page, status=error.status_code)
+    return HttpResponse(page, status=error.status_code, headers=_headers(error))
 
 
 def wants_json(request: HttpRequest) -> bool:
@@ -181,6 +193,9 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
+    """Django calls it while it handles the exception, from views, middleware and DRF alike."""
+    if is_outage(sys.exc_info()[1]):
+        return error_response(request, database_unavailable(), shell=False)
     message = "Something went wrong on the server. The operator's log has the details."
     return error_response(request, ApiError("internal", message, 500), shell=False)
 

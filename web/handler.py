@@ -127,6 +127,6 @@ class StreamHandler(ASGIHandler):
         try:
             await response.deliver(scope.get("state", {}), send)
         # An outermost edge: nobody else is left to answer.
-        except Exception:
+        except Exception as error:
             logger.exception("Delivery failed: %s %s", scope["path"], response.label)
-            await response.fail(send)
+            await response.fail(send, error)

@@ -15,6 +15,9 @@ from typing import Any, TypeAlias, cast
 
 from django.http import HttpResponse
 
+from web.errors import database_unavailable
+from web.outages import is_outage
+
 Message: TypeAlias = dict[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 State: TypeAlias = Mapping[str, Any]
@@ -36,7 +39,7 @@ class HandedOverResponse(HttpResponse):
         """Send the rest. ``state`` is what the ASGI lifespan keeps, the runtime among it."""
         raise NotImplementedError
 
-    async def fail(self, send: Send) -> None:
+    async def fail(self, send: Send, error: Exception) -> None:
         """Tell the client, as well as what was sent so far allows, that delivery failed."""
         raise NotImplementedError
 
@@ -74,7 +77,7 @@ class EventStreamResponse(HandedOverResponse):
     async def deliver(self, state: State, send: Send) -> None:
         await _send_body(self.source(state), send)
 
-    async def fail(self, send: Send) -> None:
+    async def fail(self, send: Send, error: Exception) -> None:
         await send(_body(self.failure, more=False))
 
     async def restart(self, send: Send) -> None:
@@ -109,10 +112,16 @@ class DeferredResponse(HandedOverResponse):
         status, body, headers = await self.producer(state)
         await self._answer(status, body, headers, send)
 
-    async def fail(self, send: Send) -> None:
+    async def fail(self, send: Send, error: Exception) -> None:
         # A body that has begun is left without its end: the server then breaks the connection,
         # which no client mistakes for a complete answer.
-        if not self._started:
+        if self._started:
+            return
+        if is_outage(error):
+            told = database_unavailable()
+            body = json.dumps(told.body()).encode()
+            await self._answer(told.status_code, body, {"Retry-After": f"{told.wait}"}, send)
+        else:
             await self._answer(500, _envelope("internal", "Something went wrong here."), {}, send)
 
     async def restart(self, send: Send) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -155,6 +156,30 @@ def test_database_that_is_killed_is_started_again_under_a_server(serve):
     said = serving.stop()
     assert said.count("had died and is started again") == 1
     assert not serving.database_runs()
+
+
+def test_outage_is_told_soon_and_ends_by_itself(serve):
+    serving = serve().answering()
+    bearer = {"Authorization": f"Bearer nw_{'x' * 40}"}
+    cookie = {"Cookie": f"sessionid={'x' * 32}", "Accept": "text/html"}
+    with (serving.home / "postgres.lock").open("a") as starts:
+        fcntl.flock(starts, fcntl.LOCK_EX)  # nobody starts it again meanwhile
+        os.kill(serving.database_number(), signal.SIGKILL)
+        for _ in range(20):
+            answer = httpx.get(f"{serving.url}/api/account/", headers=bearer, timeout=30)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert answer.json()["error"]["code"] == "database_unavailable"
+        page = httpx.get(f"{serving.url}/", headers=cookie, timeout=30)
+        assert (page.status_code, page.headers["retry-after"]) == (503, "5")
+        assert page.headers["content-type"].startswith("text/html")
+        assert "The database does not answer" in page.text
+    _wait_until(lambda: httpx.get(f"{serving.url}/readyz", timeout=20).status_code == 200)
+    assert httpx.get(f"{serving.url}/api/account/", headers=bearer).status_code == 401
+    said = serving.stop()
+    assert said.count("The database cannot be reached") == 1
+    assert said.count("The database can be reached again") == 1
+    assert "Traceback" not in said
+    assert len(said.splitlines()) < 40
 
 
 def test_several_processes_answer_and_stop_together(serve):

@@ -138,3 +138,11 @@ def test_session_with_the_csrf_token_may_write(person):
         headers={"X-CSRFToken": "a" * 32},
     )
     assert response.status_code == 201
+
+
+def test_database_that_is_away_is_said_with_when_to_come_back(api):
+    response = api.get("/api/raise/outage/")
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+    assert response["Content-Type"].startswith("application/json")
+    assert response.json()["error"]["code"] == "database_unavailable"
+    assert b"lost" not in response.content

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import psycopg
 from django.contrib.auth.models import Group
 from django.core import exceptions as django_exceptions
 from django.http import Http404, HttpRequest, HttpResponse
@@ -28,6 +29,7 @@ RAISED = {
     "too-big": django_exceptions.RequestDataTooBig(),
     "suspicious": django_exceptions.SuspiciousOperation(),
     "crash": RuntimeError("the cause stays in the log"),
+    "outage": psycopg.OperationalError("the connection is lost"),
 }
 
 
