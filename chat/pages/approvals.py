@@ -37,6 +37,7 @@ from chat.wire.cards import (
     approval_shown,
     argument_fields,
     card_shown,
+    seal_of,
 )
 from web.errors import ApiError, error_response, wants_json
 from web.pages import private_page
@@ -102,6 +103,7 @@ def approval_view(request: PageRequest, approval_id: UUID) -> HttpResponse:
             reason=reason if button.decision == "denied" else "",
             arguments=edited,
             go_on=button.go_on,
+            seen=_seen(request, approval),
         )
     except Approval.DoesNotExist:
         raise Http404 from None
@@ -141,6 +143,7 @@ def together_view(request: PageRequest, message_id: UUID) -> HttpResponse:
         reason=reason if button.decision == "denied" else "",
         arguments=edited,
         go_on=button.go_on,
+        seen={row.id: _seen(request, row) for row in waiting},
     )
     return _refused(request, asked, refused) if refused else _answered(request, asked)
 
@@ -158,6 +161,13 @@ def _text(request: PageRequest, name: str) -> str:
 
 def _is_reason(text: str) -> bool:
     return "\0" not in text and len(text) <= REASON_CHARACTERS
+
+
+def _seen(request: PageRequest, approval: Approval) -> str:
+    """The digest of what the card showed, which may have been shown anew elsewhere since."""
+    seal = seal_of(approvals.approval_folded(approval, approval.call))
+    is_shown = request.POST.get(f"seen-{approval.id}", seal) == seal
+    return approval.digest if is_shown else "another"
 
 
 def _edited(request: PageRequest, approval: Approval) -> dict[str, Any] | None:

@@ -20,7 +20,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chat.api.following import follow
-from chat.exceptions import ChatError, ConversationBusyError, MessageTooLargeError
+from chat.exceptions import (
+    ChatError,
+    ConversationBusyError,
+    MessageTooLargeError,
+    RunSupersededError,
+)
 from chat.models import Conversation, Run
 from chat.pages.conversations import listing
 from chat.pages.requests import PageRequest
@@ -86,7 +91,7 @@ def run_again_view(request: PageRequest, run_id: UUID, service: Callable[..., Ru
         run = service(owner=request.user, run_id=run_id)
     except Run.DoesNotExist:
         raise Http404 from None
-    except ConversationBusyError as error:
+    except (ConversationBusyError, RunSupersededError) as error:
         return error_response(request, ApiError(error.code, str(error), 409))
     return _begun(request, run, "")
 

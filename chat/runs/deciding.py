@@ -135,11 +135,13 @@ def approvals_decide(
     reason: str = "",
     arguments: Mapping[UUID, Mapping[str, Any]] | None = None,
     go_on: bool = False,
+    seen: Mapping[UUID, str] | None = None,
 ) -> list[Refused]:
     """The same word on several calls, each on its own: what cannot be taken keeps its place.
 
-    ``arguments`` are by approval. The ids are in the order of the calls; denials are taken from the
-    last to the first, since one closes all that come after it. Raises ``Approval.DoesNotExist``.
+    ``arguments`` and ``seen`` are by approval. The ids are in the order of the calls; denials are
+    taken from the last to the first, since one closes all that come after it. Raises
+    ``Approval.DoesNotExist``.
     """
     refused = []
     edited = arguments or {}
@@ -152,6 +154,7 @@ def approvals_decide(
                 reason=reason,
                 arguments=edited.get(approval_id),
                 go_on=go_on,
+                seen=(seen or {}).get(approval_id),
             )
         except REFUSALS as error:
             refused.append(Refused(approval_id, error))

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
 
@@ -68,11 +69,12 @@ class ShownApproval:
     """``status`` is in words and empty while the decision is awaited.
 
     ``changed`` names the arguments that were changed; ``fields`` is empty where they are too long
-    to be changed on a page.
+    to be changed on a page. ``seal`` is of what is shown, so that a word is about just that.
     """
 
     id: UUID
     tool: str
+    seal: str
     text: str
     diff: tuple[DiffLine, ...]
     arguments: str
@@ -118,6 +120,12 @@ def card_shown(message_id: UUID, approvals: Iterable[ShownApproval | None]) -> S
     return ShownCard(message_id, waiting) if waiting else None
 
 
+def seal_of(approval: FoldedApproval) -> str:
+    """The same for what shows the same, whether it comes from events or from rows."""
+    shown = [approval.arguments, approval.preview.get("text"), approval.preview.get("diff")]
+    return sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:32]
+
+
 def argument_fields(tool: str, arguments: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
     """What can be changed on a page: not what holds anything that nobody could see there."""
     every = (_field(name, value) for name, value in _ordered(tool, arguments).items())
@@ -148,6 +156,7 @@ def approval_shown(
     return ShownApproval(
         id=approval.id,
         tool=visible(tool),
+        seal=seal_of(approval),
         text=visible(str(preview.get("text", ""))),
         diff=tuple(map(_line, str(preview.get("diff") or "").split("\n")))
         if preview.get("diff")

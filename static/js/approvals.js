@@ -138,7 +138,7 @@ async function look() {
 }
 
 function waiting(article) {
-  return [...article.querySelectorAll(PENDING)].map(({ id }) => id).join();
+  return [...article.querySelectorAll("input[name^='seen-']")].map(({ name, value }) => name + value).join();
 }
 
 if (inbox) document.addEventListener("notewire:feed", ({ detail: { kind } }) => {

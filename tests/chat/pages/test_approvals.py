@@ -292,3 +292,24 @@ def test_stranger_and_anonymous_decide_nothing_together(client_of, other_user, w
     assert decide_all(client_of(other_user), paused.approvals).status_code == 404
     assert decide_all(client_of(), paused.approvals).status_code == 302
     assert [each.decision for each in paused.approvals] == ["", ""]
+
+
+def test_card_that_was_shown_anew_elsewhere_is_looked_at_again(client_of, user, waiting, lamp):
+    def seals(path):
+        html = page_of(client.get(path))
+        return dict(re.findall(r'name="(seen-[^"]*)" value="([^"]*)"', html))
+
+    paused = waiting("red", "blue")
+    client = client_of(user)
+    old = seals("/approvals/")
+    assert len(old) == 2
+    assert seals(conversation(paused.run)) == old
+    lamp.version, lamp.before = 2, "grey"
+    # Another window is told that it is stale; this one still shows what was.
+    decide_all(client, paused.approvals)
+    late = decide(client, paused.approvals[0], **old), decide_all(client, paused.approvals, **old)
+    for response in late:
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "approval_stale")
+        assert "-grey" in response.json()["error"]["html"]
+    assert [each.decision for each in paused.approvals] == ["", ""]
+    assert decide_all(client, paused.approvals, **seals("/approvals/")).status_code == 200

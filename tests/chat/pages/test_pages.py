@@ -264,3 +264,12 @@ def test_page_says_where_the_feed_stood_before_it_was_read(client_of, browser, u
 def test_feed_is_not_asked_for_parts_of_pages(browser, monkeypatch):
     monkeypatch.setattr(feed, "position_last", lambda **_: pytest.fail("asked"))
     assert browser.get("/notes/", headers={"HX-Request": "true"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["continue", "retry"])
+def test_answer_that_others_follow_is_not_begun_again(browser, run, name):
+    answered(run)
+    closed(run)
+    closed(run_start(owner=run.owner, content="more", conversation_id=run.conversation_id))
+    response = browser.post(reverse(f"chat:{name}", args=[run.id]), headers=JSON)
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "run_superseded")
