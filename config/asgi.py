@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MIB = 1024 * 1024
 BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 33 * MIB}  # an archive, and the form around it
 FORMS = ("/notes/transfers/",)
-DRAIN_SECONDS = 7  # runs get 5 s of it; the server cancels what is still open after 10 s
+LEAVE_SOON = "tools.leaving.leave_soon"
 
 
 class Application:
@@ -57,10 +57,7 @@ class Application:
     async def _drain(self) -> None:
         try:
             if self._runtime is not None:
-                async with asyncio.timeout(DRAIN_SECONDS):
-                    await self._runtime.drain()
-        except TimeoutError:
-            logger.warning("Runs did not come to rest within %s s.", DRAIN_SECONDS)
+                await self._runtime.drain()
         finally:
             self._handler.end_streams()
 
@@ -102,8 +99,10 @@ def _at_first_signal(react: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     previous: dict[int, Any] = {number: signal.getsignal(number) for number in signals}
+    leave_soon = import_string(LEAVE_SOON)
 
     def handle(number: int, frame: Any) -> None:
+        leave_soon()
         loop.call_soon_threadsafe(react)
         if callable(previous[number]):
             previous[number](number, frame)

@@ -6,10 +6,10 @@ from django.utils import timezone
 from procrastinate.contrib.django import app
 
 from notes.services import KEPT_IN_BIN, bin_purge
-from tools.threads import unit_of_work
+from tools.threads import chore
 
 
 @app.periodic(cron="17 * * * *")
 @app.task(name="notes_purge", queueing_lock="notes_purge")
 async def bins_empty(timestamp: int) -> None:
-    await unit_of_work(bin_purge, before=timezone.now() - KEPT_IN_BIN)
+    await chore(bin_purge, before=timezone.now() - KEPT_IN_BIN)

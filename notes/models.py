@@ -155,7 +155,8 @@ class NoteSearchEntry(models.Model):
 
     Written by a trigger on notes, by nothing else. ``whole``: it is the note's only entry. A longer
     note has one at 0 for title, tags, folder and ``updated``, which says no more in its others.
-    ``pending``: it stands for all from there on, which is still to be indexed.
+    ``pending``: it stands for all from there on, which is still to be indexed; where that failed,
+    how often in a row, and when it is due again.
     """
 
     pk = models.CompositePrimaryKey("note_id", "start")
@@ -166,6 +167,8 @@ class NoteSearchEntry(models.Model):
     language = models.CharField(max_length=30)
     whole = models.BooleanField()
     pending = models.BooleanField()
+    failures = models.SmallIntegerField(default=0, db_default=0)
+    due = models.DateTimeField(null=True)
     tsv = SearchVectorField()
 
     class Meta:

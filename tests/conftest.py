@@ -108,6 +108,7 @@ def units(db, monkeypatch) -> Iterator[None]:
     borrowed = connections["default"]
     executor = ThreadPoolExecutor(1, "units", connections.__setitem__, ("default", borrowed))
     monkeypatch.setattr(threads, "_units", executor)
+    monkeypatch.setattr(threads, "_chores", executor)
     monkeypatch.setattr(threads, "_tools", executor)
     monkeypatch.setattr(threads, "close_old_connections", lambda: None)
     yield
@@ -194,9 +195,10 @@ class _Running(threading.Thread):
 
 def _finish_units() -> None:
     """Wait until no thread of the executors works, and let each give its connection back."""
-    for executor in (threads._units, threads._tools):
+    for executor in (threads._units, threads._chores, threads._tools):
         executor.shutdown(wait=True)
     # Periodic jobs are deferred in asgiref's thread.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
     threads._units = ThreadPoolExecutor(8, thread_name_prefix="unit")
+    threads._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
     threads._tools = ThreadPoolExecutor(16, thread_name_prefix="tool")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import LiteralString
 
+from procrastinate.exceptions import UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.utils import utcnow
@@ -52,12 +53,16 @@ class ClaimedJobs(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        await self.connector.execute_query_async(
-            _RETRY,
-            job_id=job.id,
-            attempts=job.attempts,
-            retry_at=retry_at or utcnow(),
-            priority=priority,
-            queue=queue,
-            lock=lock,
-        )
+        try:
+            await self.connector.execute_query_async(
+                _RETRY,
+                job_id=job.id,
+                attempts=job.attempts,
+                retry_at=retry_at or utcnow(),
+                priority=priority,
+                queue=queue,
+                lock=lock,
+            )
+        except UniqueViolation:
+            # One like it is in the queue, and only one may be: that does what this one would.
+            await self.finish_job(job, Status.ABORTED, delete_job=True)

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 15.0
 FLUSH_SECONDS = 0.04
+#: Runs get 5 s of it to end by themselves, the rest to be handed back.
+DRAIN_SECONDS = 7.0
 
 
 class Runtime:
@@ -45,6 +47,7 @@ class Runtime:
         self.flusher = Flusher(origin=self.origin, interval=FLUSH_SECONDS)
         self._stack = AsyncExitStack()
         self._supervisor = Supervisor(self) if worker else None
+        self._drained_by: float | None = None
 
     async def __aenter__(self) -> Self:
         client = await self._stack.enter_async_context(build_client())
@@ -74,10 +77,22 @@ class Runtime:
         await self._stack.aclose()
 
     async def drain(self) -> None:
-        """Take no new jobs; runs get a few seconds, then are handed back. Harmless twice."""
-        if self._supervisor is not None:
-            self._supervisor.stop()
-            await asyncio.shield(self._supervising)
+        """Take no new jobs; runs get a few seconds, then are handed back. Harmless twice.
+
+        Bounded: a job whose thread does not come back is left to be found by its silent worker.
+        """
+        if self._supervisor is None:
+            return
+        self._supervisor.stop()
+        now = asyncio.get_running_loop().time()
+        is_first = self._drained_by is None
+        self._drained_by = self._drained_by or now + DRAIN_SECONDS
+        await asyncio.wait([self._supervising], timeout=max(0.0, self._drained_by - now))
+        if not self._supervising.done():
+            if is_first:
+                logger.warning("Runs did not come to rest within %s s.", DRAIN_SECONDS)
+            return
+        await self._supervising
 
     @property
     def worker_state(self) -> str:

@@ -1,28 +1,54 @@
 """Filling the search entries where the trigger on notes does not: long texts, and all anew.
 
-Both work in small transactions, so that reads and writes of notes go on meanwhile. The task that
-fills is in ``jobs``; ``manage.py search_rebuild`` is the command.
+Both work in small transactions, so that reads and writes of notes go on meanwhile. A text that
+takes longer than a step may, or that PostgreSQL does not take, is set aside with growing pauses,
+and others come first. The tasks are in ``jobs``; ``manage.py search_rebuild`` is the command.
 """
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import DataError, InternalError, OperationalError, connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 from procrastinate.contrib.django import app
+from procrastinate.contrib.django.models import ProcrastinateJob
+from procrastinate.exceptions import AlreadyEnqueued
 
+from notes.exceptions import NoteSaveTimeout
 from notes.models import Note, NoteSearchEntry
+from notes.time_limits import atomic_within
+
+logger = logging.getLogger(__name__)
 
 #: Entries that are written in one transaction.
-STEP = 4
+STEP = 2
+#: How long a step may take: saves of the note wait for it, and may take 10 s themselves.
+STEP_MS = 5_000
 #: The name of the task that fills what is pending.
 FILL_TASK = "notes.search.fill"
 #: The name of the task that writes a person's entries anew.
 REINDEX_TASK = "notes.search.reindex"
 #: Notes that it does in one transaction.
-REINDEXED = 50
+REINDEXED = 20
 
+_NEXT = """
+SELECT e.note_id, e.failures FROM notes_notesearchentry AS e
+JOIN notes_note AS n ON n.id = e.note_id
+WHERE e.pending AND coalesce(e.due, '-infinity') <= now()
+ORDER BY e.failures, e.start, e.note_id
+LIMIT 1 FOR NO KEY UPDATE OF n SKIP LOCKED
+"""
+_GO_ON = "SELECT notes_search_go_on(%s, %s)"
+_SET_ASIDE = """
+UPDATE notes_notesearchentry SET failures = least(failures + 1, 10),
+  due = now() + least('1 day', '1 minute'::interval * power(4, failures))
+WHERE note_id = %s AND pending
+"""
 _REBUILD = """
 WITH locked AS MATERIALIZED (
   SELECT * FROM notes_note WHERE id > %s ORDER BY id LIMIT %s FOR NO KEY UPDATE
@@ -42,6 +68,14 @@ WITH locked AS MATERIALIZED (
 )
 SELECT id FROM locked ORDER BY id DESC
 """
+_NEXT_OF_OWNER = """
+SELECT id FROM notes_note
+WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s ORDER BY id LIMIT 1
+"""
+_PENDING_ORPHANS = """
+DELETE FROM notes_notesearchentry AS e WHERE e.pending AND NOT EXISTS (
+  SELECT FROM notes_note AS n WHERE n.id = e.note_id)
+"""
 _ORPHANS = """
 DELETE FROM notes_notesearchentry AS e WHERE NOT EXISTS (
   SELECT FROM notes_note AS n WHERE n.id = e.note_id AND n.deleted IS NULL)
@@ -50,19 +84,69 @@ DELETE FROM notes_notesearchentry AS e WHERE NOT EXISTS (
 
 def fill_soon() -> None:
     """Have the worker index what is pending, if anything is, once this transaction is committed."""
-    if NoteSearchEntry.objects.filter(pending=True).exists():
-        app.configure_task(FILL_TASK).defer()
+    transaction.on_commit(_fill_defer, robust=True)
+
+
+def _fill_defer() -> None:
+    # The queue's own lock would do, but each save that ran into it would be an error in the log.
+    waiting = ProcrastinateJob.objects.filter(task_name=FILL_TASK, status="todo")
+    if not _due().exists() or waiting.exists():
+        return
+    try:
+        with transaction.atomic():
+            app.configure_task(FILL_TASK, lock=FILL_TASK, queueing_lock=FILL_TASK).defer()
+    except AlreadyEnqueued:
+        return
+
+
+def _due() -> QuerySet[NoteSearchEntry]:
+    in_time = Q(due__isnull=True) | Q(due__lte=timezone.now())
+    return NoteSearchEntry.objects.filter(in_time, pending=True)
 
 
 def fill_step(*, entries: int = STEP) -> bool:
-    """Index some more of a text that is pending; whether there was one."""
-    pending = NoteSearchEntry.objects.filter(pending=True).values_list("note_id", flat=True)
-    note_id = pending.first()
+    """Index some more of a text that is pending; whether there was one.
+
+    Notes that somebody writes at this moment are passed over: their writer has them filled anew.
+    """
+    began = time.monotonic()
+    note_id = None
+    try:
+        with atomic_within(milliseconds=STEP_MS, error=NoteSaveTimeout):
+            with connection.cursor() as cursor:
+                cursor.execute(_NEXT)
+                found = cursor.fetchone()
+            if found is not None:
+                note_id, failures = found
+                _go_on(note_id, 1 if failures else entries)
+    except NoteSaveTimeout:
+        if time.monotonic() - began < STEP_MS / 1000:
+            raise OperationalError("The step was cancelled from outside.") from None
+        _set_aside(note_id, "it takes too long")
+    except (DataError, InternalError, OperationalError) as error:
+        if not _is_about_the_text(error):
+            raise
+        _set_aside(note_id, str(error))
     if note_id is None:
-        return False
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT notes_search_go_on(%s, %s)", [note_id, entries])
-    return True
+        with connection.cursor() as cursor:
+            cursor.execute(_PENDING_ORPHANS)
+    return note_id is not None
+
+
+def _go_on(note_id: UUID, entries: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_GO_ON, [note_id, entries])
+
+
+def _set_aside(note_id: UUID | None, reason: str) -> None:
+    logger.warning("Note %s is indexed later: %s", note_id, reason)
+    with connection.cursor() as cursor:
+        cursor.execute(_SET_ASIDE, [note_id])
+
+
+def _is_about_the_text(error: Exception) -> bool:
+    """Whether PostgreSQL did not take the data, or something beyond its own limits."""
+    return str(getattr(error.__cause__, "sqlstate", ""))[:2] in ("22", "54", "XX")
 
 
 def fill() -> None:
@@ -88,21 +172,42 @@ def rebuild(*, batch: int) -> Iterator[int]:
     fill()
 
 
-@transaction.atomic
 def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID | None:
     """Write the entries of a person's next notes anew, those that have no language of their own.
 
     Gives the last of them to go on ``after``, or None when all are done. What is long is pending
-    then.
+    then. A note that takes too long stays as it was.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_REINDEX, [owner_id, after, notes])
-        ids: list[UUID] = [note_id for (note_id,) in cursor.fetchall()]
-        cursor.execute(_WRITE, [ids])
+    began = time.monotonic()
+    try:
+        with (
+            atomic_within(milliseconds=STEP_MS, error=NoteSaveTimeout),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(_REINDEX, [owner_id, after, notes])
+            ids: list[UUID] = [note_id for (note_id,) in cursor.fetchall()]
+            cursor.execute(_WRITE, [ids])
+    except NoteSaveTimeout:
+        if time.monotonic() - began < STEP_MS / 1000:
+            raise OperationalError("The step was cancelled from outside.") from None
+        if notes > 1:
+            return reindex_step(owner_id=owner_id, after=after, notes=1)
+        return _passed_over(owner_id, after)
     if not ids:
         fill_soon()
         return None
     return ids[0]
+
+
+def _passed_over(owner_id: int, after: UUID) -> UUID | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_NEXT_OF_OWNER, [owner_id, after])
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    logger.warning("Note %s keeps its old entries: they take too long to write anew", found[0])
+    note_id: UUID = found[0]
+    return note_id
 
 
 def notes_to_index() -> int:

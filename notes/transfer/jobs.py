@@ -19,7 +19,7 @@ from notes.transfer import services, uploads
 from notes.transfer.archive import UPLOAD, ZipSource
 from notes.transfer.exceptions import ArchiveUnreadable, TransferInterrupted
 from notes.transfer.importing import Import
-from tools.threads import unit_of_work
+from tools.threads import chore, unit_of_work
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ FAULT = "Something went wrong on the server; its log has the details."
 async def import_archive(*, transfer_id: str) -> None:
     transfer = UUID(transfer_id)
     try:
-        running = await unit_of_work(_begin, transfer)
+        running = await chore(_begin, transfer)
         if running is None:
             return
         try:
-            while await unit_of_work(running.step):
+            while await chore(running.step):
                 pass
         finally:
             running.close()
@@ -58,7 +58,7 @@ async def import_archive(*, transfer_id: str) -> None:
 @app.periodic(cron="47 * * * *")
 @app.task(name="notes.transfers_purge", queueing_lock="notes.transfers_purge")
 async def transfers_forget(timestamp: int) -> None:
-    await unit_of_work(services.transfers_purge)
+    await chore(services.transfers_purge)
 
 
 def _begin(transfer_id: UUID) -> Import | None:

@@ -7,10 +7,11 @@ import threading
 import time
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connection, connections
+from psycopg.errors import QueryCanceled
 
 from tools import threads
-from tools.threads import tool_thread, unit_of_work
+from tools.threads import chore, tool_thread, unit_of_work
 
 flavour = contextvars.ContextVar("flavour", default="plain")
 
@@ -20,7 +21,7 @@ async def wait_for(event: threading.Event) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize("run", [unit_of_work, tool_thread])
+@pytest.mark.parametrize("run", [unit_of_work, chore, tool_thread])
 async def test_thread_gives_back_result_and_exceptions(run):
     def divide(number: int, *, by: int) -> float:
         return number / by
@@ -30,7 +31,7 @@ async def test_thread_gives_back_result_and_exceptions(run):
         await run(divide, 6, by=0)
 
 
-@pytest.mark.parametrize("run", [unit_of_work, tool_thread])
+@pytest.mark.parametrize("run", [unit_of_work, chore, tool_thread])
 async def test_thread_keeps_the_callers_context(run):
     flavour.set("caller's")
     assert await run(flavour.get) == "caller's"
@@ -38,23 +39,23 @@ async def test_thread_keeps_the_callers_context(run):
     assert flavour.get() == "caller's"
 
 
-@pytest.mark.parametrize("run", [unit_of_work, tool_thread])
+@pytest.mark.parametrize("run", [unit_of_work, chore, tool_thread])
 async def test_thread_ends_when_stop_iteration_leaves_the_work(run):
     with pytest.raises(RuntimeError, match="StopIteration"):
         await asyncio.wait_for(run(next, iter(())), timeout=10)
 
 
-@pytest.mark.parametrize("run", [unit_of_work, tool_thread])
+@pytest.mark.parametrize("run", [unit_of_work, chore, tool_thread])
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.django_db(transaction=True)
 async def test_thread_gives_its_connection_back(run, fails):
     seen = []
 
     def query() -> None:
-        connection = connections["default"]
-        with connection.cursor() as cursor:
+        here = connections["default"]
+        with here.cursor() as cursor:
             cursor.execute("SELECT 1")
-        seen.append(connection)
+        seen.append(here)
         if fails:
             raise KeyError
 
@@ -63,8 +64,8 @@ async def test_thread_gives_its_connection_back(run, fails):
             await run(query)
     else:
         await run(query)
-    (connection,) = seen
-    assert connection.connection is None
+    (used,) = seen
+    assert used.connection is None
 
 
 async def test_unit_of_work_waits_for_its_thread_when_its_caller_is_cancelled():
@@ -104,6 +105,81 @@ async def test_unit_of_work_re_raises_cancellation_also_when_the_work_fails(capl
     with pytest.raises(asyncio.CancelledError):
         await task
     assert caplog.records == []
+
+
+class Sleep:
+    """A unit that waits in PostgreSQL for a minute, and what became of it."""
+
+    def __init__(self) -> None:
+        self.session = 0
+        self.error: Exception | None = None
+
+    def __call__(self) -> None:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                self.session = cursor.fetchone()[0]
+                cursor.execute("SELECT pg_sleep(60)")
+        except OperationalError as error:
+            self.error = error
+
+    async def begun(self) -> None:
+        while not await unit_of_work(self._is_asleep):
+            await asyncio.sleep(0.01)
+
+    def _is_asleep(self) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'",
+                [self.session],
+            )
+            return cursor.fetchone() is not None
+
+
+@pytest.mark.parametrize("run", [unit_of_work, chore])
+@pytest.mark.django_db(transaction=True)
+async def test_statement_is_cancelled_after_its_caller_is(run):
+    sleep = Sleep()
+    task = asyncio.create_task(run(sleep))
+    await asyncio.wait_for(sleep.begun(), 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 20)
+    assert sleep.error is not None
+    assert isinstance(sleep.error.__cause__, QueryCanceled)
+
+
+async def test_chore_that_is_cancelled_waits_for_its_thread_a_moment_only(monkeypatch):
+    monkeypatch.setattr(threads, "CHORE_SECONDS", 0.01)
+    started, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        go_on.wait(30)
+        raise KeyError
+
+    task = asyncio.create_task(chore(work))
+    await wait_for(started)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, 20)
+    go_on.set()
+
+
+async def test_units_go_on_while_every_thread_for_chores_is_taken():
+    started, go_on = threading.Semaphore(0), threading.Event()
+
+    def work() -> None:
+        started.release()
+        go_on.wait(30)
+
+    chores = [asyncio.create_task(chore(work)) for _ in range(20)]
+    for _ in range(threads._chores._max_workers):
+        while not started.acquire(blocking=False):
+            await asyncio.sleep(0)
+    assert await asyncio.wait_for(unit_of_work(divmod, 7, 2), 20) == (3, 1)
+    go_on.set()
+    await asyncio.gather(*chores)
 
 
 async def test_tool_thread_does_not_wait_when_its_caller_is_cancelled():

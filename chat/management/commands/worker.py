@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 from django.utils.module_loading import import_string
 
 from chat.runs.runtime import Runtime
+from tools.leaving import leave_soon
 
 
 class Command(BaseCommand):
@@ -29,3 +30,4 @@ async def _work() -> None:
         loop.add_signal_handler(number, stopping.set)
     async with Runtime(worker=True):
         await stopping.wait()
+        leave_soon()

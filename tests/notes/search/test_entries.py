@@ -167,11 +167,13 @@ def test_phrase_is_found_through_a_cut_and_behind_many_words(
 
 
 @pytest.mark.thorough
-def test_last_line_of_the_longest_note_is_found_once_it_is_filled(alice: User) -> None:
+def test_last_line_of_the_longest_note_is_found_once_it_is_filled(
+    alice: User, django_capture_on_commit_callbacks: Any
+) -> None:
     line = "Extraordinary circumstances notwithstanding, considerations predominated ordinarily.\n"
-    note = note_create(
-        owner=alice, title="5 MB", content=filled(line, MAX_CONTENT_BYTES - 14) + "\nlast needle.\n"
-    )
+    with django_capture_on_commit_callbacks(execute=True):
+        content = filled(line, MAX_CONTENT_BYTES - 14) + "\nlast needle.\n"
+        note = note_create(owner=alice, title="5 MB", content=content)
     assert found(alice, "extraordinary") == ["5 MB"]
     assert ProcrastinateJob.objects.filter(task_name=FILL_TASK).exists()
     assert fill_step()
