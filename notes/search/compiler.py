@@ -7,7 +7,8 @@ term, a negation holds in every language. Variants come out of PostgreSQL's own 
 gets into a ``tsquery`` as it is.
 
 A word that says nothing in one language (``die`` in German) asks nothing of the notes in it,
-unless nothing else was typed: then the exact word is asked for.
+unless nothing else was typed: then the exact word is asked for. In a phrase every word is asked
+for: a quoted one, or what was typed with nothing but signs between its words.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from notes.search.grammar import Query, Term
 
 #: Shorter beginnings of words would match too much.
 MIN_PREFIX = 3
+
+#: Shorter words of a phrase, and parts of an identifier, are marked within it only.
+MIN_ALONE = 4
+
+#: An entry has this lexeme where words occur more often than PostgreSQL keeps positions of.
+CROWDED = "=m"
 
 #: A row of ``notes_search_lexize``: a term's place in the query, from 1, folded, its exact words,
 #: and in one language its stems and the parts of an identifier.
@@ -43,6 +50,19 @@ class _Lexized:
     def is_empty(self) -> bool:
         return not self.exact and not cjk_runs(self.folded)
 
+    @property
+    def words(self) -> list[str]:
+        return [lexeme for lexeme, _ in _lexemes(self.exact)]
+
+    @property
+    def is_phrase(self) -> bool:
+        return self.term.phrase or len(self.words) > 1
+
+    def stemmed(self, language: str) -> str:
+        """The stems there; those of a phrase side by side."""
+        stems = self.stems[language]
+        return _side_by_side(self.words, stems) if self.is_phrase else stems
+
     def silent_in(self, language: str) -> bool:
         """A stop word there."""
         says = self.stems[language] or self.parts.get(language) or cjk_runs(self.folded)
@@ -55,8 +75,8 @@ class Compiled:
 
     ``match`` decides; ``exact`` is the same without prefixes. ``ranked`` are the terms that are
     looked for, each on its own, ``groups`` the terms of each alternative with whether they must be
-    absent: for notes in several entries. ``lexemes``, ``prefixes`` and ``runs`` are what to mark in
-    a text.
+    absent: for notes in several entries. ``lexemes``, ``prefixes``, ``runs`` and
+    ``phrases`` are what to mark in a text.
     """
 
     match: str
@@ -66,6 +86,7 @@ class Compiled:
     lexemes: frozenset[str]
     prefixes: frozenset[str]
     runs: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
     has_prefix: bool = False
 
     @property
@@ -100,7 +121,8 @@ class Compiler:
 
     def compiled(self, *, prefixes: bool = False) -> Compiled:
         """``prefixes``: an unfinished word may go on."""
-        groups, ranked, marked, runs = [], [], [], []
+        groups, ranked, runs, phrases = [], [], [], []
+        marked: list[tuple[str, bool]] = []
         has_prefix = False
         for group in self._groups:
             terms = []
@@ -114,10 +136,11 @@ class Compiler:
                 if not lexized.term.negated:
                     has_prefix |= bool(prefix)
                     ranked.append(shown)
-                    marked.append(shown)
+                    marked += _marked(lexized, shown)
+                    if lexized.is_phrase:
+                        phrases.append(tuple(lexized.words))
                     runs += cjk_runs(lexized.folded)
             groups.append(tuple(terms))
-        shown_lexemes = [lexeme for text in marked for lexeme in _lexemes(text)]
         match = " | ".join(
             f"({' & '.join(_signed(*term) for term in terms)})" for terms in groups if terms
         )
@@ -126,9 +149,10 @@ class Compiler:
             exact=self.compiled().match if has_prefix else match,
             ranked=tuple(dict.fromkeys(ranked)),
             groups=tuple(terms for terms in groups if terms),
-            lexemes=frozenset(text for text, is_prefix in shown_lexemes if not is_prefix),
-            prefixes=frozenset(text for text, is_prefix in shown_lexemes if is_prefix),
+            lexemes=frozenset(text for text, is_prefix in marked if not is_prefix),
+            prefixes=frozenset(text for text, is_prefix in marked if is_prefix),
             runs=tuple(runs),
+            phrases=tuple(phrases),
             has_prefix=has_prefix,
         )
 
@@ -152,10 +176,10 @@ class Compiler:
         free = [] if term.negated else [each for each in silent if each in ignoring]
         if len(free) == len(languages):
             return "", ""
-        variants = [lexized.stems[each] for each in languages]
+        variants = [lexized.stemmed(each) for each in languages]
         variants += [lexized.parts[each] for each in languages if each in lexized.parts]
         if len(silent) == len(languages) or (
-            not term.phrase and (silent or term.negated or not self._complete)
+            not lexized.is_phrase and (silent or term.negated or not self._complete)
         ):
             variants.append(lexized.exact)
         shown = _any([*variants, prefix])
@@ -181,15 +205,33 @@ def _prefix(lexized: _Lexized) -> str:
     """The exact word as the beginning of one, from its parsed lexemes."""
     if not lexized.term.unfinished or cjk_runs(lexized.folded):
         return ""
-    lexemes = [lexeme for lexeme, _ in _lexemes(lexized.exact)]
-    if not lexemes:
-        return ""
-    if lexemes[0] == lexized.folded.lower():
-        lexemes = lexemes[:1]
-    if len(lexemes[-1]) < MIN_PREFIX:
+    lexemes = lexized.words
+    if not lexemes or len(lexemes[-1]) < MIN_PREFIX:
         return ""
     *before, last = map(quoted, lexemes)
     return " & ".join([*before, f"{last}:*"])
+
+
+def _marked(lexized: _Lexized, shown: str) -> list[tuple[str, bool]]:
+    """The lexemes to mark by themselves: of a phrase or an identifier not the short ones."""
+    lexemes = _lexemes(shown)
+    if not lexized.is_phrase and not lexized.parts:
+        return lexemes
+    return [each for each in lexemes if each[1] or len(each[0]) >= MIN_ALONE]
+
+
+def _side_by_side(words: Sequence[str], phrase: str) -> str:
+    """``phrase``, or in a crowded entry each two of ``words`` by position or as neighbours."""
+    stems = [quoted(lexeme) for lexeme, _ in _lexemes(phrase)]
+    if len(stems) != len(words) or len(stems) < 2:
+        return phrase
+    neighbours = [
+        f"({quoted(f'=p:{word} {after}')} | {stem} <-> {stem_after})"
+        for word, after, stem, stem_after in zip(
+            words[:-1], words[1:], stems[:-1], stems[1:], strict=True
+        )
+    ]
+    return f"({phrase}) | ({' & '.join([quoted(CROWDED), *dict.fromkeys(neighbours)])})"
 
 
 def _pairs(runs: Sequence[str]) -> str:

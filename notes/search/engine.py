@@ -43,7 +43,7 @@ FIRST_PAGE = Page()
 _STEMS = """
 SELECT word FROM unnest(%s::text[]) AS word WHERE EXISTS (
   SELECT FROM unnest(%s::text[]) AS language
-  WHERE tsvector_to_array(to_tsvector(language::regconfig, word)) && %s::text[])
+  WHERE tsvector_to_array(to_tsvector(notes_search_full(language), word)) && %s::text[])
 """
 
 
@@ -163,7 +163,12 @@ def _by_words(
         long_notes=owner.has_long_notes,
     )
     found = _found(statement, windowed=plan == "window" and _overflows(owner))
-    finder = Finder(lexemes=compiled.lexemes, prefixes=compiled.prefixes, literals=compiled.runs)
+    finder = Finder(
+        lexemes=compiled.lexemes,
+        prefixes=compiled.prefixes,
+        literals=compiled.runs,
+        phrases=compiled.phrases,
+    )
     return _shown(owner, found, finder, compiled, languages)
 
 

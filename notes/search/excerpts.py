@@ -8,7 +8,7 @@ whoever shows a text escapes it first and marks the ranges afterwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from notes.search.folding import Folded, fold
@@ -25,6 +25,8 @@ OVERLAP = 200
 MARKED_TERMS = 64
 #: So few terms are looked for one by one first: that is quicker than all at once.
 FEW_TERMS = 8
+#: Characters between two words of a phrase that is marked.
+BETWEEN = 20
 MAX_PLACES = 40
 LONGEST_WORD = 100
 
@@ -58,9 +60,11 @@ class Finder:
         lexemes: Iterable[str] = (),
         prefixes: Iterable[str] = (),
         literals: Iterable[str] = (),
+        phrases: Iterable[Sequence[str]] = (),
     ) -> None:
-        """``literals`` occur anywhere; words with a stem of ``lexemes`` or a beginning of
-        ``prefixes`` begin where a word or a part of an identifier does."""
+        """``literals`` occur anywhere, the words of ``phrases`` with signs and blanks between them;
+        words with a stem of ``lexemes`` or a beginning of ``prefixes`` begin where a word or a part
+        of an identifier does."""
         self._prefixes = tuple(prefixes)
         self._lexemes = frozenset(lexemes)
         self._stems: dict[str, bool] = {}
@@ -73,8 +77,12 @@ class Finder:
             if each
         }
         self._terms = [term for terms in kinds.values() for term in terms]
+        patterns = {name: "|".join(map(re.escape, terms)) for name, terms in kinds.items()}
+        if quoted := [words for words in phrases if words][:MARKED_TERMS]:
+            self._terms += [words[0] for words in quoted]
+            patterns = {"phrase": "|".join(map(_phrase, quoted))} | patterns
         self._pattern = re.compile(
-            "|".join(f"(?P<{name}>{'|'.join(map(re.escape, kinds[name]))})" for name in kinds)
+            "|".join(f"(?P<{name}>{pattern})" for name, pattern in patterns.items())
         )
 
     def candidates(self, places: Iterable[Place]) -> set[str]:
@@ -129,7 +137,7 @@ class Finder:
             start, end = match.span()
             if start == end:
                 continue
-            if match.lastgroup == "anywhere":
+            if match.lastgroup in ("anywhere", "phrase"):
                 yield Place(*folded.span(start, end), match.group())
                 continue
             if not _begins_word(folded.cased, start):
@@ -176,6 +184,12 @@ def _best_start(places: list[Place]) -> int:
         if len(terms) > best or index == 0:
             best, start = len(terms), place.start
     return start
+
+
+def _phrase(words: Sequence[str]) -> str:
+    """As a pattern: these words with no others between, before or behind them."""
+    between = rf"[\W_]{{1,{BETWEEN}}}"
+    return rf"(?<![^\W_]){between.join(map(re.escape, words))}(?![^\W_])"
 
 
 def _shortened(stem: str) -> str:

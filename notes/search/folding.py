@@ -1,7 +1,8 @@
 """Texts as the index sees them, for what is done with them outside PostgreSQL: marking.
 
-``Folded`` is a text without accents and in lower case that knows where each of its characters
-comes from. It is the Python side of ``notes_search_fold``, which decides what is found.
+``Folded`` is a text without accents and what nobody sees, and in lower case, that knows where each
+of its characters comes from. It is the Python side of ``notes_search_fold``, which decides what is
+found.
 """
 
 from __future__ import annotations
@@ -64,13 +65,24 @@ MARKS_CLASS = (
     r"\U00010efc-\U00010eff\U00011241\U000113b8-\U000113e2\U00011f34-\U00011f42"
     r"\U0001611e-\U0001612f\U0001e08f\U0001e4ec-\U0001e4ef\U0001e5ee-\U0001e5ef"
 )
+#: Characters that nobody sees, anywhere; joiners, which say something in other scripts than Latin.
+INVISIBLE_CLASS = (
+    r"\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069"
+    r"\ufe00-\ufe0f\ufeff"
+)
+JOINER_CLASS = r"\u200c\u200d"
+LATIN_CLASS = r"A-Za-z\u00c0-\u024f\u0300-\u036f\u1e00-\u1eff"
 #: Normalising takes time that is quadratic in a run of marks.
 MAX_MARKS = 4
 
 _CJK = re.compile(f"[{CJK_CLASS}]+")
-_CLUSTER = re.compile(f"[^{MARKS_CLASS}]?[{MARKS_CLASS}]*", re.DOTALL)
-_MARK = re.compile(f"[{MARKS_CLASS}]")
 _ASCII = bytes(range(128))
+#: What belongs to the character before it.
+_ADDED_CLASS = MARKS_CLASS + INVISIBLE_CLASS + JOINER_CLASS
+_CLUSTER = re.compile(f"[^{_ADDED_CLASS}]?[{_ADDED_CLASS}]*", re.DOTALL)
+_ADDED = re.compile(f"[{_ADDED_CLASS}]")
+_INVISIBLE = re.compile(f"[{INVISIBLE_CLASS}]+")
+_JOINERS = re.compile(f"([{LATIN_CLASS}])[{JOINER_CLASS}]+")
 _LONG_RUN = re.compile(f"([{MARKS_CLASS}]{{{MAX_MARKS}}})[{MARKS_CLASS}]+")
 _ACCENT = re.compile("(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f]")
 _LETTERS = str.maketrans(
@@ -86,9 +98,13 @@ def fold(text: str) -> str:
     """Without accents, in one form for all writings of a character; the case is kept."""
     if text.isascii():
         return text
-    bounded = _LONG_RUN.sub(r"\1", text) if _has_marks(text) else text
+    bounded = _LONG_RUN.sub(r"\1", _visible(text)) if _has_added(text) else text
     decomposed = unicodedata.normalize("NFKD", bounded)
     return unicodedata.normalize("NFC", _ACCENT.sub("", decomposed)).translate(_LETTERS)
+
+
+def _visible(text: str) -> str:
+    return _JOINERS.sub(r"\1", _INVISIBLE.sub("", text))
 
 
 class Folded:
@@ -97,8 +113,8 @@ class Folded:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._has_marks = _has_marks(text)
-        if self._has_marks:
+        self._has_added = _has_added(text)
+        if self._has_added:
             folded = [fold(cluster) for cluster in _CLUSTER.findall(text)]
             self.cased, self.lower = "".join(folded), "".join(map(_lower, folded))
         elif text.isascii():
@@ -110,7 +126,7 @@ class Folded:
     @cached_property
     def _edges(self) -> tuple[list[int], list[int]]:
         """Where each cluster begins when it is folded, and where in the text."""
-        if not self._has_marks:
+        if not self._has_added:
             folded = accumulate(len(_CASED[letter]) for letter in map(ord, self.text))
             return [0, *folded], list(range(len(self.text) + 1))
         clusters = _CLUSTER.findall(self.text)
@@ -119,7 +135,7 @@ class Folded:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The characters of ``text`` that this range comes from, none of them in part."""
-        if not self._has_marks and len(self.cased) == len(self.text):
+        if not self._has_added and len(self.cased) == len(self.text):
             return start, end
         folded, own = self._edges
         first = bisect_right(folded, start) - 1
@@ -127,9 +143,9 @@ class Folded:
         return own[first], own[last + 1]
 
 
-def _has_marks(text: str) -> bool:
+def _has_added(text: str) -> bool:
     beyond_ascii = text.encode(errors="surrogatepass").translate(None, _ASCII)
-    return bool(beyond_ascii) and bool(_MARK.search(beyond_ascii.decode(errors="surrogatepass")))
+    return bool(beyond_ascii) and bool(_ADDED.search(beyond_ascii.decode(errors="surrogatepass")))
 
 
 def _lower(cased: str) -> str:

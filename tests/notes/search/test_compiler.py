@@ -99,7 +99,7 @@ def test_prefix_is_made_of_the_last_word_only() -> None:
     assert compiled("sho runni", prefixes=True).prefixes == {"runni"}
     for typed in ("ru", "runni ", '"runni', "-runni", "runni -x", "=o:1"):
         assert not compiled(typed, prefixes=True).prefixes, typed
-    assert compiled("Node.j", prefixes=True).prefixes == {"node.j"}
+    assert compiled("Node.jso", prefixes=True).prefixes == {"jso"}
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

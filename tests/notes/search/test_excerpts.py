@@ -89,3 +89,19 @@ def test_excerpt_marks_are_ranges_of_what_it_shows(text: str, literals: list[str
     ends = [0, *(position for span in shown.marks for position in span), len(shown.text)]
     assert ends == sorted(ends)
     assert len(shown.text) <= LENGTH + BEFORE
+
+
+def test_phrases_are_marked_as_a_whole_and_by_their_longer_words_only() -> None:
+    finder = Finder(phrases=[("let", "it", "be"), ("jo", "smith")])
+    text = "it may be: Let it, be! let it bees; outlet it be jo.smith@x"
+    assert marked(text, finder) == ["Let it, be", "jo.smith"]
+
+
+def test_invisible_characters_within_words_are_marked_with_them() -> None:
+    text = "The docu\u00admen\u00adta\u00adtion \ufeffis zero\u200dwidth"
+    finder = Finder(literals=["documentation", "is", "zerowidth"])
+    assert marked(text, finder) == [
+        "docu\u00admen\u00adta\u00adtion",
+        "is",
+        "zero\u200dwidth",
+    ]
