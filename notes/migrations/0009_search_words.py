@@ -388,6 +388,6 @@ def remove(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("notes", "0007_note_from_outside")]
+    dependencies = [("notes", "0008_search_pause")]
 
     operations = [migrations.RunPython(install, remove)]
