@@ -144,8 +144,10 @@ class Folded:
 
 
 def _has_added(text: str) -> bool:
+    if text.isascii():
+        return False
     beyond_ascii = text.encode(errors="surrogatepass").translate(None, _ASCII)
-    return bool(beyond_ascii) and bool(_ADDED.search(beyond_ascii.decode(errors="surrogatepass")))
+    return bool(_ADDED.search(beyond_ascii.decode(errors="surrogatepass")))
 
 
 def _lower(cased: str) -> str:

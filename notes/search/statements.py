@@ -35,7 +35,7 @@ FACETS = 10
 INDEXED = 100_000
 
 #: Weights of D (words without positions), C (tags), B (content), A (title).
-WEIGHTS = "{0.05, 0.5, 0.8, 1.0}"
+WEIGHTS = "{0.02, 0.5, 1.0, 1.0}"
 #: Divide by 1 + the logarithm of the number of words.
 NORMALISATION = 1
 #: What the rank of the words beside a long text is divided by: the logarithm of 16,000 words.
