@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("notes", "0008_search_pause"), ("notes", "0008_search_words")]
+    dependencies = [("notes", "0009_search_words")]
 
     operations = [
         migrations.RunSQL(
