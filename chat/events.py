@@ -18,7 +18,10 @@ CostIs = Literal["exact", "at_least", "unknown"]
 
 
 class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """An executor begins, or begins again. ``message_id`` is the user's message it answers."""
+    """An executor begins, or begins again. ``message_id`` is the user's message it answers.
+
+    ``interrupted``: the attempt before was broken off, and its unfinished message is written anew.
+    """
 
     name: ClassVar[str] = "run_started"
     run_id: UUID
@@ -26,6 +29,7 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True):
     message_id: UUID
     model: str
     provider: str
+    interrupted: bool = False
 
 
 class TextDelta(msgspec.Struct, frozen=True, kw_only=True):

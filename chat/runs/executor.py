@@ -136,6 +136,7 @@ class _Executor:
                 message_id=self.begun.message_id,
                 model=chosen.model,
                 provider=chosen.provider.name,
+                interrupted=self.begun.interrupted,
             )
         )
         return await self.loop(chosen.provider, chosen.model)

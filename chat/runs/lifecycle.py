@@ -54,7 +54,8 @@ _TITLE_CHARACTERS = 80
 class Begun:
     """What an executor needs to carry a run on. ``tip_id`` is the message to go on from.
 
-    ``approved`` holds the person's word by call id; ``can_ask``: there is somebody to be asked.
+    ``approved`` holds the person's word by call id; ``can_ask``: there is somebody to be asked;
+    ``interrupted``: an attempt before was broken off, by a crash or a shutdown.
     """
 
     run_id: UUID
@@ -71,6 +72,7 @@ class Begun:
     policy: Policy
     approved: Mapping[str, Approved]
     can_ask: bool
+    interrupted: bool
 
 
 def run_start(
@@ -233,14 +235,9 @@ def _change(run: Run, kind: OwnerEventKind) -> feed.Change:
 def run_begin(*, run_id: UUID) -> Begun | None:
     """One more attempt at a run, or None where it is over. Fences every earlier attempt."""
     with transaction.atomic():
-        changed = Run.objects.filter(
-            id=run_id, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]
-        ).update(
-            attempt=F("attempt") + 1,
-            status=RunStatus.RUNNING,
-            started=Coalesce(F("started"), Now()),
-        )
-        if not changed:
+        # What waits in its turn, or after a decision, is queued; what was broken off still runs.
+        interrupted = not _begun(run_id, RunStatus.QUEUED)
+        if interrupted and not _begun(run_id, RunStatus.RUNNING):
             return None
         run = Run.objects.select_related("conversation", "owner").get(id=run_id)
         _change_record(run, OwnerEventKind.RUN_RUNNING)
@@ -261,7 +258,17 @@ def run_begin(*, run_id: UUID) -> Begun | None:
             policy=rules.policy_of(owner=run.owner, conversation_id=run.conversation_id),
             approved=approvals.approved_calls(run=run),
             can_ask=not run.conversation.ephemeral,
+            interrupted=interrupted,
         )
+
+
+def _begun(run_id: UUID, status: RunStatus) -> bool:
+    changed = Run.objects.filter(id=run_id, status=status).update(
+        attempt=F("attempt") + 1,
+        status=RunStatus.RUNNING,
+        started=Coalesce(F("started"), Now()),
+    )
+    return changed > 0
 
 
 def _tip(run: Run) -> UUID:

@@ -37,7 +37,7 @@ _TYPES = {
     "done": "DONE",
 }
 
-#: An answer that is taken on again, after a crash or a decision, writes an unfinished message anew.
+#: An answer that is taken on after an interruption writes an unfinished message anew.
 RESTARTED = {
     "type": "NOTICE",
     "code": "restarted",
@@ -53,13 +53,13 @@ def encode(batch: Iterable[LoggedEvent], *, full_ids: bool = False) -> bytes:
 
 
 def _numbered(logged: LoggedEvent, full_ids: bool) -> list[dict[str, Any]]:
-    lines = list(_lines(logged.event, anew=logged.attempt > 1))
+    lines = list(_lines(logged.event))
     if lines:
         lines[-1]["event"] = logged.full_id if full_ids else logged.id
     return lines
 
 
-def _lines(event: Event, *, anew: bool) -> Iterator[dict[str, Any]]:
+def _lines(event: Event) -> Iterator[dict[str, Any]]:
     match event:
         case TextDelta(text=text):
             yield {"type": "CHAT", "text": text}
@@ -78,7 +78,7 @@ def _lines(event: Event, *, anew: bool) -> Iterator[dict[str, Any]]:
                 "is_error": event.is_error,
                 "status": event.status,
             }
-        case RunStarted() if anew:
+        case RunStarted(interrupted=True):
             yield dict(RESTARTED)
         case _ if event.name in _TYPES:
             yield {"type": _TYPES[event.name], **to_data(event)}

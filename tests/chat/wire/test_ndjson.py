@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,9 +60,10 @@ def test_calls_of_one_event_can_be_resumed_after_only_once_all_were_told():
     assert [line.get("event") for line in told] == [None, None, "1-1"]
 
 
-def test_only_a_later_attempt_is_announced():
+def test_only_what_was_interrupted_is_announced():
     assert lines(logged(STARTED)) == []
-    [line] = lines(logged(STARTED, attempt=2))
+    assert lines(logged(STARTED, attempt=2)) == []  # as after a decision
+    [line] = lines(logged(msgspec.structs.replace(STARTED, interrupted=True), attempt=2))
     assert (line["type"], line["code"], line["event"]) == ("NOTICE", "restarted", "2-1")
 
 
