@@ -4,7 +4,8 @@ What is taken back is read from revisions alone. A note is made of the changes t
 a person who restores a version, or takes a note out of the bin, takes the changes since then out
 of effect. A change that is on top can be undone; one below another's could be undone only by losing
 the other, and is left as it is. An undo is itself a restored version of the person's: so it can
-be taken back on the History page, and undoing twice finds nothing in effect.
+be taken back on the History page, and undoing twice finds nothing in effect. But a note whose
+making was undone and that a person took out of the bin is theirs to keep: it is not undone again.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from notes.exceptions import NoteNotFound
 from notes.models import NEVER, Change, Note, NoteRevision
 from notes.services import note_put_back
 
-Why = Literal["changed_by_person", "changed_by_assistant", "in_bin"]
+Why = Literal["changed_by_person", "changed_by_assistant", "in_bin", "taken_from_bin"]
 
 REASONS: dict[Why, str] = {
     "changed_by_person": "You changed it since.",
     "changed_by_assistant": "The assistant changed it since: undo that first.",
     "in_bin": "You deleted it since: it is in the bin.",
+    "taken_from_bin": "You took it out of the bin since.",
 }
 
 
@@ -144,10 +146,13 @@ def _undo(owner: AbstractBaseUser, author: Author, **by: UUID) -> Undone:
     return Undone(tuple(reverted), tuple(skipped))
 
 
+_WHY: dict[str, Why] = {Change.DELETED: "in_bin", Change.UNDELETED: "taken_from_bin"}
+
+
 def _why(above: _Row) -> Why:
     if above.author_kind != "person":
         return "changed_by_assistant"
-    return "in_bin" if above.change == Change.DELETED else "changed_by_person"
+    return _WHY.get(above.change, "changed_by_person")
 
 
 def _histories(note_ids: Iterable[UUID]) -> list[list[_Row]]:
@@ -168,7 +173,10 @@ def _in_effect(rows: Sequence[_Row]) -> list[_Row]:
         if by_person and row.restored_version is not None:
             place = places.get(row.restored_version, -1)
         elif by_person and row.change == Change.UNDELETED:
-            # What it takes back is right below: nothing changes a note in the bin.
+            # What it takes back is right below: nothing changes a note in the bin. Who keeps a note
+            # whose making was undone has chosen so, and that is a change of theirs.
+            if rows[place - 1].restored_version == NEVER:
+                found.append(row)
             place -= 2
         else:
             found.append(row)

@@ -239,7 +239,7 @@ def test_undo_is_a_persons_revision_and_can_be_taken_back(
     assert named(undo(run)) == (["T"], [])
 
 
-def test_undone_creation_that_is_taken_out_of_the_bin_can_be_undone_again(
+def test_undone_creation_that_is_taken_out_of_the_bin_stays(
     alice: User, assistant: Assistant
 ) -> None:
     run = assistant.run()
@@ -249,7 +249,23 @@ def test_undone_creation_that_is_taken_out_of_the_bin_can_be_undone_again(
     assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: False}
     services.note_restore(owner=alice, author=by(alice), note_id=note.pk)
     assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: True}
-    undo(run)
+    for _ in range(2):
+        assert named(undo(run)) == ([], [("New", "taken_from_bin")])
+        assert state(note.pk) is not None
+    later = assistant.run()
+    edit(assistant, later, note, content="m")
+    assert named(undo(later)) == (["New"], [])
+    assert named(undo(run)) == ([], [("New", "taken_from_bin")])
+
+
+def test_note_that_a_person_deleted_and_took_back_can_be_undone(
+    alice: User, assistant: Assistant
+) -> None:
+    run = assistant.run()
+    note = create(assistant, run, title="New", content="n")
+    note_delete(owner=alice, note_id=note.pk)
+    services.note_restore(owner=alice, author=by(alice), note_id=note.pk)
+    assert named(undo(run)) == (["New"], [])
     assert state(note.pk) is None
 
 
