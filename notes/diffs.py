@@ -98,9 +98,12 @@ def field_changes(before: State, after: State) -> tuple[FieldChange, ...]:
 
 
 def text_diff(before: str, after: str) -> TextDiff:
-    if before == after:
+    return lines_diff(_lines(before), _lines(after))
+
+
+def lines_diff(old: list[str], new: list[str]) -> TextDiff:
+    if old == new:
         return TextDiff()
-    old, new = _lines(before), _lines(after)
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     gone, come = old[start : len(old) - end], new[start : len(new) - end]

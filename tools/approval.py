@@ -65,7 +65,7 @@ def follows(approved: Approved, *, tool: str, arguments: Mapping[str, Any], now:
 
 
 def _changed_lines(diff: str) -> list[str]:
-    return [line for line in diff.split("\n") if line.startswith(("+", "-"))]
+    return [line for line in diff.split("\n") if line.startswith(("+", "-", "\\"))]
 
 
 def _digest(*parts: str) -> str:

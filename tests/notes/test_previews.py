@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from typing import Any
 from uuid import uuid4
@@ -25,6 +26,8 @@ from tools.threads import unit_of_work
 
 pytestmark = pytest.mark.django_db
 
+HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+OPEN = "\\ No newline at end of file"
 CAREFUL = Policy(mode="careful")
 
 
@@ -50,19 +53,19 @@ def described(user: User, name: str, **arguments: Any) -> Described:
 def test_preview_of_a_new_note_shows_all_of_it(alice: User) -> None:
     found = described(alice, "note_create", title="Groceries", content="milk\neggs", tags=["food"])
     assert found.preview.text == "Make the note “Groceries” in / with the tags food."
-    assert found.preview.diff == "@@ -1 +1 @@\n+milk\n+eggs"
+    assert found.preview.diff == f"@@ -0,0 +1,2 @@\n+milk\n+eggs\n{OPEN}"
     assert Note.objects.count() == 0
 
 
 @pytest.mark.parametrize(
     ("mode", "more", "diff"),
     [
-        ("append", {"content": "\nbread"}, "@@ -1 +1 @@\n milk\n eggs\n+bread"),
-        ("prepend", {"content": "tea\n"}, "@@ -1 +1 @@\n+tea\n milk\n eggs"),
+        ("append", {"content": "\nbread"}, "@@ -1,2 +1,3 @@\n milk\n eggs\n+bread"),
+        ("prepend", {"content": "tea\n"}, "@@ -1,2 +1,3 @@\n+tea\n milk\n eggs"),
         (
             "edit",
             {"content": "oat milk", "old_text": "milk"},
-            "@@ -1 +1 @@\n-milk\n+oat milk\n eggs",
+            "@@ -1,2 +1,2 @@\n-milk\n+oat milk\n eggs",
         ),
     ],
 )
@@ -132,6 +135,41 @@ async def test_approved_change_is_of_the_version_that_was_shown(alice: User) -> 
     assert (note.content, note.version) == ("tea", 2)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "text", "diff"),
+    [
+        (
+            "l1\nl2\nl3\n",
+            "l1\nl2\nl3\nadded\n",
+            "1 line added, 0 removed",
+            "@@ -1,3 +1,4 @@\n l1\n l2\n l3\n+added",
+        ),
+        (
+            "l1\nl2\nl3\n",
+            "l1\nl2\nl3\nadded",
+            "1 line added, 0 removed",
+            f"@@ -1,3 +1,4 @@\n l1\n l2\n l3\n+added\n{OPEN}",
+        ),
+        ("a\nb\n", "A\nb\n", "1 line added, 1 removed", "@@ -1,2 +1,2 @@\n-a\n+A\n b"),
+        ("a\n", "", "0 lines added, 1 removed", "@@ -1 +0,0 @@\n-a"),
+        ("", "a\n", "1 line added, 0 removed", "@@ -0,0 +1 @@\n+a"),
+        ("a", "a\n", "1 line added, 1 removed", f"@@ -1 +1 @@\n-a\n{OPEN}\n+a"),
+        ("a", "a\nb", "1 line added, 0 removed", "@@ -1 +1,2 @@\n a\n+b"),
+        (
+            "".join(f"{n}\n" for n in range(1, 21)),
+            "".join(f"{n}\n" for n in range(1, 21) if n not in (2, 18)),
+            "0 lines added, 2 removed",
+            "@@ -1,5 +1,4 @@\n 1\n-2\n 3\n 4\n 5\n@@ -15,6 +14,5 @@\n 15\n 16\n 17\n-18\n 19\n 20",
+        ),
+    ],
+)
+def test_preview_shows_what_diff_shows(before: str, after: str, text: str, diff: str) -> None:
+    note = Note(title="", folder="/", content=before, version=1)
+    found = preview_of_update(note=note, mode="replace", content=after, old_text="")
+    assert found.diff == diff
+    assert found.text.endswith(f": {text}.")
+
+
 lines = st.lists(st.sampled_from(["", "a", "b", "c d", "é"]), max_size=8).map("\n".join)
 
 
@@ -146,19 +184,30 @@ def test_shown_diff_gives_the_new_text_from_the_old(before: str, after: str) -> 
 
 def _patched(text: str, diff: str) -> str:
     """The text with the hunks of a diff put in the place of what they say was there."""
-    old = text.split("\n") if text else []
+    is_open = bool(text) and not text.endswith("\n")
+    old = text.removesuffix("\n").split("\n") if text else []
     new: list[str] = []
-    at = 0
+    at, sign, left = 0, "", [0, 0]
     for line in diff.split("\n") if diff else []:
-        if line.startswith("@@"):
-            start = int(line.split()[1][1:]) - 1
+        if found := HEADER.fullmatch(line):
+            assert left == [0, 0]
+            left = [int(found[2] or 1), int(found[4] or 1)]
+            start = int(found[1]) - (1 if left[0] else 0)
             new += old[at:start]
             at = start
-        elif line.startswith("+"):
-            new.append(line[1:])
-        else:
+            assert len(new) == int(found[3]) - (1 if left[1] else 0)
+            continue
+        if line == OPEN:
+            is_open = sign == "+"
+            continue
+        sign = line[0]
+        if sign != "+":
             assert old[at] == line[1:]
             at += 1
-            if line.startswith(" "):
-                new.append(line[1:])
-    return "\n".join([*new, *old[at:]])
+            left[0] -= 1
+        if sign != "-":
+            new.append(line[1:])
+            left[1] -= 1
+    assert left == [0, 0]
+    new += old[at:]
+    return "\n".join(new) + ("" if is_open or not new else "\n")
