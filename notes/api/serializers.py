@@ -107,7 +107,8 @@ class SearchQuerySerializer(NoteFilterSerializer):
         help_text="Read the words as of this one, not as of all that the notes are in.",
     )
     typing = serializers.BooleanField(
-        default=False, help_text="The last word is still being typed: it may go on."
+        default=False,
+        help_text="The last word is still being typed: it may go on, or is left out while it is too short.",
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from notes.search.folding import cjk_runs
 from notes.search.grammar import Query, Term
@@ -28,6 +29,9 @@ MIN_ALONE = 4
 
 #: An entry has this lexeme where words occur more often than PostgreSQL keeps positions of.
 CROWDED = "=m"
+
+#: What becomes of a last word that is too short yet for the index to look for its beginning.
+ShortWord = Literal["as it is", "as a beginning", "left out"]
 
 #: A row of ``notes_search_lexize``: a term's place in the query, from 1, folded, its exact words,
 #: and in one language its stems and the parts of an identifier.
@@ -57,6 +61,26 @@ class _Lexized:
     @property
     def is_phrase(self) -> bool:
         return self.term.phrase or len(self.words) > 1
+
+    @property
+    def is_short(self) -> bool:
+        """Unfinished, and so far too short for a beginning to look for in the index."""
+        if not self.term.unfinished or cjk_runs(self.folded):
+            return False
+        return len(self.words[-1]) < MIN_PREFIX
+
+    def without_last(self) -> _Lexized | None:
+        """The words of the same term without the last, as they are."""
+        words = " & ".join(map(quoted, self.words[:-1]))
+        if not words:
+            return None
+        return replace(
+            self,
+            term=replace(self.term, unfinished=False),
+            exact=words,
+            stems=dict.fromkeys(self.stems, words),
+            parts={},
+        )
 
     def stemmed(self, language: str) -> str:
         """The stems there; those of a phrase side by side."""
@@ -88,6 +112,7 @@ class Compiled:
     runs: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
     has_prefix: bool = False
+    has_short_prefix: bool = False
 
     @property
     def only_negations(self) -> bool:
@@ -119,16 +144,37 @@ class Compiler:
     def has_words(self) -> bool:
         return bool(self._groups)
 
-    def compiled(self, *, prefixes: bool = False) -> Compiled:
-        """``prefixes``: an unfinished word may go on."""
+    @property
+    def ends_short(self) -> bool:
+        """Whether the last word is too short yet to be looked for as a beginning."""
+        return bool(self._groups) and self._groups[-1][-1].is_short
+
+    @property
+    def short_is_alone(self) -> bool:
+        """Whether that is all there is to look for, so that it cannot be left out."""
+        if not self.ends_short:
+            return False
+        *before, last = self._groups[-1]
+        return len(last.words) == 1 and all(
+            lexized.term.negated or all(map(lexized.silent_in, self._languages))
+            for lexized in before
+        )
+
+    def compiled(self, *, prefixes: bool = False, short: ShortWord = "as it is") -> Compiled:
+        """``prefixes``: an unfinished word may go on; ``short``: what becomes of a short one."""
         groups, ranked, runs, phrases = [], [], [], []
         marked: list[tuple[str, bool]] = []
         has_prefix = False
         for group in self._groups:
             terms = []
             ignoring = self._languages_to_ignore_in(group)
-            for lexized in group:
-                prefix = _prefix(lexized) if prefixes else ""
+            for each in group:
+                cut = short == "left out" and each.is_short
+                lexized = each.without_last() if cut else each
+                if lexized is None:
+                    continue
+                least = 1 if short == "as a beginning" else MIN_PREFIX
+                prefix = _prefix(lexized, least) if prefixes else ""
                 text, shown = self._term(lexized, ignoring, prefix)
                 if not text:
                     continue
@@ -154,6 +200,7 @@ class Compiler:
             runs=tuple(runs),
             phrases=tuple(phrases),
             has_prefix=has_prefix,
+            has_short_prefix=has_prefix and short == "as a beginning",
         )
 
     def _languages_to_ignore_in(self, group: Sequence[_Lexized]) -> set[str]:
@@ -201,12 +248,12 @@ def _groups(query: Query, lexized: Sequence[Lexemes]) -> list[list[_Lexized]]:
     return [kept for group in groups if (kept := [each for each in group if not each.is_empty])]
 
 
-def _prefix(lexized: _Lexized) -> str:
+def _prefix(lexized: _Lexized, least: int) -> str:
     """The exact word as the beginning of one, from its parsed lexemes."""
     if not lexized.term.unfinished or cjk_runs(lexized.folded):
         return ""
     lexemes = lexized.words
-    if not lexemes or len(lexemes[-1]) < MIN_PREFIX:
+    if not lexemes or len(lexemes[-1]) < least:
         return ""
     *before, last = map(quoted, lexemes)
     return " & ".join([*before, f"{last}:*"])

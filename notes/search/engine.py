@@ -108,7 +108,8 @@ def search(
 def _searched(owner: _Owner, request: _Request) -> SearchPage:
     languages = (request.language,) if request.language else owner.languages
     compiler = _compiler(owner, request.query, languages)
-    by_text_first = not compiler.says_something
+    begins = request.typing and compiler.short_is_alone
+    by_text_first = not compiler.says_something and not begins
     if by_text_first and (page := _by_text(owner, request)).total:
         return page
     if compiler.has_words:
@@ -133,13 +134,19 @@ def _compiler(owner: _Owner, query: Query, languages: Sequence[str]) -> Compiler
 def _ways(
     compiler: Compiler, owner: _Owner, request: _Request, languages: Sequence[str]
 ) -> Iterator[Compiled]:
-    """The words as they are or as they begin; then, if nothing has them, all as beginnings."""
-    first = compiler.compiled(prefixes=request.typing)
+    """The words as they are or as they begin; then, if nothing has them, all as beginnings; then,
+    while the last is being typed and is short yet, all but that one."""
+    alone = request.typing and compiler.short_is_alone
+    first = compiler.compiled(
+        prefixes=request.typing, short="as a beginning" if alone else "as it is"
+    )
     if first.match:
         yield first
     begun = _compiler(owner, with_prefixes_of_all(request.query), languages).compiled(prefixes=True)
     if begun.has_prefix and begun.match != first.match:
         yield begun
+    if request.typing and compiler.ends_short and not alone:
+        yield compiler.compiled(prefixes=True, short="left out")
 
 
 def _has_signs(query: Query) -> bool:
@@ -180,7 +187,7 @@ def _by_text(owner: _Owner, request: _Request) -> SearchPage:
 
 
 def _plan(owner: _Owner, compiled: Compiled) -> Plan:
-    if compiled.only_negations:
+    if compiled.only_negations or compiled.has_short_prefix:
         return "window"
     matches = 0
     if owner.has_many:

@@ -206,7 +206,9 @@ def _long_notes(owner: AbstractBaseUser, compiled: Compiled, filters: SearchFilt
     alone = _rank(compiled, "own.tsv", normalisation=0)
     terms = [term for group in compiled.groups for term in group]
     narrowed = Sql("TRUE")
-    if all(any(not negated for _, negated in group) for group in compiled.groups):
+    if not compiled.has_short_prefix and all(
+        any(not negated for _, negated in group) for group in compiled.groups
+    ):
         looked_for = " | ".join(f"({text})" for text, negated in terms if not negated)
         narrowed = Sql("p.tsv @@ %s::tsquery", (f"{quoted(f'=o:{owner.pk}')} & ({looked_for})",))
     having = " OR ".join(

@@ -122,6 +122,39 @@ def test_search_finds_nothing_where_there_is_nothing(alice: User, text: str, que
     assert search(owner=alice, query=query) == SearchPage((), 0, "exact")
 
 
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ("ru", ["running", "ruby"]),
+        ("r", ["running", "ruby"]),
+        ("sh", ["running"]),
+        ("to", ["tomato"]),
+        ("it", ["tomato"]),
+        ("shoes ru", ["running"]),
+        ("shoes xy", ["running"]),
+        ("shoes -red ru", ["running"]),
+        ("-shoes ru", ["ruby"]),
+        ("absent ru", []),
+        ("node.j", ["ruby"]),
+        ("node.absent.j", []),
+        ("shoes ru ", []),
+        ("ru ", []),
+        ("tomato or ru", ["running", "ruby", "tomato"]),
+    ],
+)
+@pytest.mark.parametrize("filler", ["", "filler words " * 2000], ids=["short", "long"])
+def test_search_while_the_last_word_is_short(
+    alice: User, filler: str, query: str, titles: list[str]
+) -> None:
+    for title, content in [
+        ("running", "shoes for the street"),
+        ("ruby", "the language and node.js"),
+        ("tomato", "it is a vegetable"),
+    ]:
+        note_create(owner=alice, title=title, content=filler + content)
+    assert set(found(alice, query, typing=True)) == set(titles)
+
+
 def test_search_sees_a_change_and_not_what_was_there_before(alice: User) -> None:
     note = note_create(owner=alice, title="t", content="milk")
     note_update(owner=alice, note_id=note.pk, content="eggs")
