@@ -198,7 +198,7 @@ def _check_version(data: Path) -> None:
 
 def _start(data: Path, account: _Account, sockets: Path, *, durable: bool) -> bool:
     """Have the server run and ready; False where it was."""
-    ready = ["pg_isready", "--quiet", "--port=5432", f"--host={sockets}"]
+    ready = ["pg_isready", "--quiet", "--port=5432", f"--host={sockets}", f"--username={SUPERUSER}"]
     deadline = time.monotonic() + START_SECONDS
     while (answer := _run(account, *ready, check=False)) == 1 and time.monotonic() < deadline:
         time.sleep(0.1)  # it recovers, and whoever started it was killed meanwhile

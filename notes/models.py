@@ -269,6 +269,11 @@ class NoteTransfer(models.Model):
     def is_active(self) -> bool:
         return self.status in (TransferStatus.QUEUED, TransferStatus.RUNNING)
 
+    @property
+    def files_taken(self) -> int:
+        """Files whose notes are here as the files have them."""
+        return self.files_created + self.files_updated + self.files_unchanged
+
 
 class NoteTransferFile(models.Model):
     """What became of one file of an import, and why."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.urls import reverse
+from django.utils.http import parse_header_parameters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -41,6 +42,18 @@ class ArchiveParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         return {"file": stream}
+
+
+class ZipCompressedParser(ArchiveParser):
+    """As Windows calls it."""
+
+    media_type = "application/x-zip-compressed"
+
+
+class BytesParser(ArchiveParser):
+    """As programs call it that do not know."""
+
+    media_type = "application/octet-stream"
 
 
 class ImportSerializer(serializers.Serializer[Any]):
@@ -137,7 +150,7 @@ class NoteExportView(NoteAPIView):
 
 
 class NoteImportView(NoteAPIView):
-    parser_classes = (ArchiveParser, MultiPartParser)
+    parser_classes = (ArchiveParser, ZipCompressedParser, BytesParser, MultiPartParser)
 
     @extend_schema(
         parameters=[ImportSerializer],
@@ -153,7 +166,7 @@ class NoteImportView(NoteAPIView):
         file = sent.pop("file", None)
         options = ImportSerializer(data=request.query_params.dict() | sent)
         options.is_valid(raise_exception=True)
-        name = options.validated_data.pop("name") or getattr(file, "name", "") or ""
+        name = options.validated_data.pop("name") or getattr(file, "name", "") or _name(request)
         transfer = services.transfer_create(
             owner=self.owner, archive=_parts(file), name=name, **options.validated_data
         )
@@ -192,6 +205,12 @@ class TransferFilesView(NoteAPIView):
         )
         page: Any = self.paginate_queryset(files)
         return self.get_paginated_response(TransferFileSerializer(page, many=True).data)
+
+
+def _name(request: Request) -> str:
+    """The name in a header `Content-Disposition` of the body, or a word of where it came from."""
+    _, given = parse_header_parameters(request.headers.get("Content-Disposition", ""))
+    return given.get("filename", "").rpartition("/")[2] or "Archive over REST"
 
 
 async def _archive(export: exporting.Export, state: State) -> tuple[int, Any, dict[str, str]]:

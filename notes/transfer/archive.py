@@ -27,6 +27,10 @@ from notes.transfer.front_matter import MAX_BYTES as MAX_FRONT_MATTER
 MAX_FILE_BYTES = MAX_CONTENT_BYTES + MAX_FRONT_MATTER + 1024
 MIB = 1024 * 1024
 UNREADABLE = "The file cannot be read."
+MISNAMED = "The name is said to be UTF-8, and is not."
+
+#: How an entry of a ZIP's directory begins, its length without what varies, its mark of UTF-8.
+_DIRECTORY, _FIXED, _UTF8 = b"PK\1\2", 46, 0x800
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -86,15 +90,17 @@ class ZipSource:
             self._size = path.stat().st_size
             self._file: BinaryIO = path.open("rb")
         except OSError:
-            raise ArchiveUnreadable("The uploaded file is not here any more.") from None
+            raise ArchiveUnreadable("There is no such file, or it cannot be read.") from None
+        guarded = _Guarded(self._file, limits.directory_bytes)
         try:
-            self._zip = zipfile.ZipFile(_Guarded(self._file, limits.directory_bytes))
+            self._zip = zipfile.ZipFile(guarded)
         except ArchiveUnreadable:
             self._file.close()
             raise
         except _BROKEN as error:
             self._file.close()
             raise ArchiveUnreadable("This is not a ZIP archive that can be read.") from error
+        self._misnamed = guarded.opened()
         if self.total > limits.entries:
             self.close()
             raise ArchiveUnreadable(f"An archive may have at most {limits.entries:,} entries.")
@@ -104,12 +110,12 @@ class ZipSource:
         return len(self._zip.filelist)
 
     def entries(self) -> Iterator[Entry | None]:
-        for info in self._zip.filelist:
-            name = _name(info)
-            if info.is_dir() and not _refusal(info):
+        for number, info in enumerate(self._zip.filelist):
+            refusal = MISNAMED if number in self._misnamed else _refusal(info)
+            if info.is_dir() and not refusal:
                 yield None
                 continue
-            yield Entry(name, _modified(info), _opener(self._zip, info), _refusal(info))
+            yield Entry(_name(info), _modified(info), _opener(self._zip, info), refusal)
 
     def read(self, entry: Entry) -> bytes:
         allowed = max(self._limits.free_bytes, self._limits.ratio * self._size)
@@ -133,17 +139,23 @@ class FolderSource:
         if not root.is_dir():
             raise ArchiveUnreadable("There is no such folder.")
         self._root = root
-        self._total = sum(len(files) for _, _, files in os.walk(root))
+        self._total = sum(1 for _ in self._paths())
 
     @property
     def total(self) -> int:
         return self._total
 
     def entries(self) -> Iterator[Entry | None]:
+        for path in self._paths():
+            yield _file_entry(self._root, path)
+
+    def _paths(self) -> Iterator[Path]:
+        """Files, and links to folders, which are not followed, but said."""
         for folder, folders, files in os.walk(self._root):
             folders.sort()
-            for name in sorted(files):
-                yield _file_entry(self._root, Path(folder, name))
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            for name in sorted([*files, *links]):
+                yield Path(folder, name)
 
     def read(self, entry: Entry) -> bytes:
         return _read(entry)
@@ -153,26 +165,64 @@ class FolderSource:
 
 
 class _Guarded:
-    """A file that is not read in one piece beyond ``limit``: the ZIP's directory is read so."""
+    """A file that is not read in one piece beyond ``limit``: the ZIP's directory is read so.
+
+    There, names that are said to be UTF-8 and are not lose what says so: one would be the end of
+    the whole directory.
+    """
 
     def __init__(self, file: BinaryIO, limit: int) -> None:
         self._file = file
         self._limit = limit
+        self._misnamed: frozenset[int] = frozenset()
+        self._is_open = False
+
+    def opened(self) -> frozenset[int]:
+        """The directory is read: the places in it of such names."""
+        self._is_open = True
+        return self._misnamed
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size if 0 <= size <= self._limit else self._limit + 1)
         if len(data) > self._limit:
             raise ArchiveUnreadable("The archive's directory is larger than it may be.")
+        if not self._is_open and data.startswith(_DIRECTORY):
+            data, self._misnamed = _renamed(data)
         return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
 
+def _renamed(directory: bytes) -> tuple[bytes, frozenset[int]]:
+    """``directory`` without the mark of UTF-8 at names that are not, and which ones these are."""
+    mended: bytearray | None = None
+    misnamed = set()
+    at = number = 0
+    while directory.startswith(_DIRECTORY, at) and at + _FIXED <= len(directory):
+        flags, *lengths = struct.unpack_from("<8xH18x3H", directory, at)
+        name = directory[at + _FIXED : at + _FIXED + lengths[0]]
+        if flags & _UTF8 and not name.isascii() and not _is_utf8(name):
+            mended = mended or bytearray(directory)
+            struct.pack_into("<H", mended, at + 8, flags & ~_UTF8)
+            misnamed.add(number)
+        at += _FIXED + sum(lengths)
+        number += 1
+    return bytes(mended or directory), frozenset(misnamed)
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _name(info: zipfile.ZipInfo) -> str:
     """Names that do not say that they are UTF-8 mostly are, since macOS writes them so."""
     name = info.orig_filename
-    if info.flag_bits & 0x800 or name.isascii():
+    if info.flag_bits & _UTF8 or name.isascii():
         return name
     try:
         return name.encode("cp437").decode()

@@ -1,4 +1,4 @@
-"""The procrastinate tasks of imports: one carries an import, one forgets what is old.
+"""The procrastinate tasks of imports: one carries an import, two settle what is lost or old.
 
 The argument is the transfer's id alone. A worker that stops hands the job back; whoever takes it
 up goes on after the last batch.
@@ -55,6 +55,12 @@ async def import_archive(*, transfer_id: str) -> None:
         raise
 
 
+@app.periodic(cron="* * * * *")
+@app.task(name="notes.transfers_end_lost", queueing_lock="notes.transfers_end_lost")
+async def transfers_end_lost(timestamp: int) -> None:
+    await chore(services.transfers_end_lost)
+
+
 @app.periodic(cron="47 * * * *")
 @app.task(name="notes.transfers_purge", queueing_lock="notes.transfers_purge")
 async def transfers_forget(timestamp: int) -> None:
@@ -65,7 +71,10 @@ def _begin(transfer_id: UUID) -> Import | None:
     file = NoteTransfer.objects.filter(pk=transfer_id).values_list("file", flat=True).first()
     if not file:
         return None
-    source = ZipSource(uploads.path_of(file), UPLOAD)
+    path = uploads.path_of(file)
+    if not path.exists():
+        raise ArchiveUnreadable("The uploaded file is not here any more.")
+    source = ZipSource(path, UPLOAD)
     try:
         transfer = services.transfer_begin(transfer_id=transfer_id, total=source.total)
         if transfer is not None:

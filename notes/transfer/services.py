@@ -8,7 +8,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 
@@ -22,11 +22,15 @@ IMPORT_TASK = "notes.import_archive"
 MAX_NAME = 200
 MAX_UPLOAD_MIB = 32
 NEVER_ENDED = "The import did not come to an end. Import the archive again: that is safe."
+WAS_KILLED = "The command that imported was ended. Start it again: that is safe."
 #: Imports that run at once, anywhere; one owner's run one after another.
 LANES = 2
 #: How long a report is kept, and how long an import may take.
 KEPT_FOR = timedelta(days=30)
 WAITED_FOR = timedelta(days=1)
+
+_HOLD = "SELECT pg_advisory_lock(hashtext('notes.transfer'), hashtext(%s))"
+_IS_HELD = "SELECT NOT pg_try_advisory_xact_lock(hashtext('notes.transfer'), hashtext(%s))"
 
 ACTIVE = (TransferStatus.QUEUED, TransferStatus.RUNNING)
 
@@ -62,8 +66,11 @@ def transfer_create(
 def transfer_record(
     *, owner: AbstractBaseUser, name: str, folder: str, overwrite: bool, total: int
 ) -> NoteTransfer:
-    """An import that begins at once, of files that are read where they are."""
-    return NoteTransfer.objects.create(
+    """An import that begins at once, of files that are read where they are.
+
+    This database session holds a lock meanwhile: one that is free is of an import that was killed.
+    """
+    transfer = NoteTransfer(
         owner_id=owner.pk,
         name=text_checked(name, field="file")[-MAX_NAME:],
         folder=folder_normalised(folder),
@@ -71,6 +78,10 @@ def transfer_record(
         status=TransferStatus.RUNNING,
         total=total,
     )
+    with connection.cursor() as cursor:
+        cursor.execute(_HOLD, [transfer.pk.hex])
+    transfer.save()
+    return transfer
 
 
 def transfer_begin(*, transfer_id: UUID, total: int) -> NoteTransfer | None:
@@ -89,6 +100,18 @@ def transfer_end(*, transfer_id: UUID, status: TransferStatus, error: str = "") 
         status=status, error=error, file="", finished=timezone.now()
     ):
         transaction.on_commit(lambda: uploads.remove(file))
+
+
+def transfers_end_lost() -> None:
+    """Settle what a command was killed in the middle of. A job's import goes on with its job."""
+    running = NoteTransfer.objects.filter(status=TransferStatus.RUNNING, file="")
+    for transfer_id in running.values_list("pk", flat=True):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(_IS_HELD, [transfer_id.hex])
+            if not cursor.fetchone()[0]:
+                transfer_end(
+                    transfer_id=transfer_id, status=TransferStatus.FAILED, error=WAS_KILLED
+                )
 
 
 def transfers_purge() -> None:

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 MAX_REASON = 1000
 CHANGED_HERE = "The note was changed here since: it stays as it is."
+IN_THE_BIN = "The note is in the bin, and stays there."
 #: PostgreSQL's classes of errors that are about what was to be stored.
 _ABOUT_THE_DATA = ("22", "23", "54")
 
@@ -132,8 +133,10 @@ class Batch:
         file.keys = (key,)
 
     def _compare(self, file: File, note: StoredNote, origin: NoteOrigin | None, key: bytes) -> None:
+        if note.deleted is not None and not self._transfer.overwrite:
+            return file.end(FileOutcome.KEPT, IN_THE_BIN)
         was_in_bin = self._take_from_bin(note)
-        may_replace = self._transfer.overwrite or was_in_bin
+        may_replace = self._transfer.overwrite
         if was_in_bin:
             file.reasons.append("Taken out of the bin.")
         if origin is not None and bytes(origin.digest) == file.digest and not may_replace:

@@ -36,6 +36,8 @@ class Command(BaseCommand):
                 owner=owner, folder=options["folder"], subfolders=True, tags=options["tag"]
             )
             total = export.count()
+            if not total and (options["folder"] is not None or options["tag"]):
+                raise CommandError("There are no such notes: nothing is written.")
             _replace(target, self._told(export.files(), total))
         except NoteError as error:
             raise CommandError(error.message) from error

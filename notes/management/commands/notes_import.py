@@ -20,7 +20,7 @@ REPORTED = (FileOutcome.KEPT, FileOutcome.REFUSED)
 
 
 class Command(BaseCommand):
-    help = "Import Markdown files as a user's notes. Importing them again changes nothing."
+    help = "Import Markdown files as a user's notes. Importing them again is safe."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="username of the owner")
@@ -57,6 +57,8 @@ class Command(BaseCommand):
             )
             raise
         self._report(transfer)
+        if transfer.files_refused:
+            raise CommandError(f"Not everything is imported: {transfer.files_refused:,} refused.")
 
     def _run(self, running: Import) -> None:
         try:

@@ -76,6 +76,23 @@ def test_archive_as_body_is_imported_and_reported(client: Client, units: None):
     assert [each["id"] for each in listed["results"]] == [transfer["id"]]
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "Archive over REST"),
+        ({"content_type": "application/x-zip-compressed"}, "Archive over REST"),
+        ({"content_type": "application/octet-stream"}, "Archive over REST"),
+        (
+            {"headers": {"Content-Disposition": 'attachment; filename="../my vault.zip"'}},
+            "my vault.zip",
+        ),
+    ],
+)
+def test_archive_has_a_name_whatever_it_is_sent_as(client: Client, options: Any, name: str):
+    queued = send(client, packed(FILES), **options)
+    assert (queued.status_code, queued.json()["name"]) == (202, name)
+
+
 def test_form_with_a_file_is_taken(client: Client):
     file = SimpleUploadedFile("my vault.zip", packed(FILES))
     queued = client.post(IMPORT, {"file": file, "folder": "/x/"})

@@ -18,7 +18,7 @@ from accounts.models import User
 from notes.models import Note
 from notes.rules import MAX_CONTENT_BYTES
 from notes.transfer import archive as reading
-from notes.transfer.archive import FolderSource, Limits, ZipSource
+from notes.transfer.archive import UPLOAD, FolderSource, Limits, ZipSource
 from notes.transfer.exceptions import ArchiveUnreadable
 
 from .conftest import Importer, imported, outcomes, packed, reason
@@ -183,6 +183,27 @@ def test_names_in_an_old_code_page_are_read(alice: User, do_import: Importer):
     assert outcomes(do_import(alice, data)) == {"caf\u00e9.md": "created"}
 
 
+def test_entry_whose_name_is_not_the_utf8_that_it_says_is_refused_alone(
+    alice: User, do_import: Importer
+):
+    names = ["\u00c4\u00c4.md", "\u00d6.md", "plain.md"]
+    data = packed([(name, name) for name in names])
+    transfer = do_import(alice, data.replace("\u00c4".encode(), b"\xff\xfe"))
+    assert list(outcomes(transfer).values()) == ["refused", "created", "created"]
+    assert transfer.files.filter(reason="The name is said to be UTF-8, and is not.").count() == 1
+    assert set(Note.objects.values_list("title", flat=True)) == {"\u00d6", "plain"}
+
+
+def test_archive_in_an_archive_is_read_as_it_is(tmp_path: Path):
+    inner = packed([("\u00c4.md", "x")]).replace("\u00c4".encode(), b"\xff\xfe")
+    directory = inner[inner.index(b"PK\1\2") :]
+    (tmp_path / "a.zip").write_bytes(packed([(info("a.md"), directory)]))
+    source = ZipSource(tmp_path / "a.zip", UPLOAD)
+    (entry,) = filter(None, source.entries())
+    assert source.read(entry) == directory
+    source.close()
+
+
 @given(st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_archive_with_random_faults_is_refused_or_read_but_never_fails(
@@ -223,4 +244,6 @@ def test_folder_is_read_without_following_links(alice: User, tmp_path: Path):
     (root / "linked").symlink_to(tmp_path, target_is_directory=True)
     entries = {each.path: each.refusal for each in FolderSource(root).entries() if each}
     assert entries.pop("link.md") == "The file is a symbolic link."
+    assert entries.pop("linked") == "The file is a symbolic link."
     assert entries == {"sub/note.md": ""}
+    assert FolderSource(root).total == 3

@@ -150,12 +150,26 @@ def test_file_changed_elsewhere_changes_its_own_note(alice: User, do_import: Imp
     assert outcomes(do_import(alice, {"List.md": edited})) == {"List.md": "unchanged"}
 
 
-def test_note_in_the_bin_comes_back_as_the_file_has_it(alice: User, do_import: Importer):
+def test_note_in_the_bin_stays_there(alice: User, do_import: Importer):
+    note = note_create(owner=alice, title="T", content="first")
+    archive = exported(alice)
+    note_delete(owner=alice, note_id=note.pk)
+    edited = archive_text(archive).replace("first", "second")
+    for files in (archive, {"T.md": edited}):
+        transfer = do_import(alice, files)
+        assert outcomes(transfer) == {"T.md": "kept"}
+        assert reason(transfer, "T.md") == "The note is in the bin, and stays there."
+    assert not Note.objects.owned_by(alice).exists()
+
+
+def test_note_in_the_bin_comes_back_as_the_file_has_it_where_it_may_overwrite(
+    alice: User, do_import: Importer
+):
     note = note_create(owner=alice, title="T", content="first")
     archive = exported(alice)
     note_update(owner=alice, note_id=note.pk, content="second")
     note_delete(owner=alice, note_id=note.pk)
-    transfer = do_import(alice, archive)
+    transfer = do_import(alice, archive, overwrite=True)
     assert outcomes(transfer) == {"T.md": "updated"}
     assert reason(transfer, "T.md") == "Taken out of the bin."
     stored = Note.objects.owned_by(alice).get()
