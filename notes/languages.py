@@ -15,6 +15,10 @@ from notes.exceptions import NoteInvalid
 from notes.rules import LANGUAGES
 from notes.search.filling import REINDEX_TASK
 
+DETECTED = ("", "Detect it from note to note")
+#: PostgreSQL's name for no language at all.
+NAMES = {"simple": "Another one: words are found as they are written"}
+
 
 def languages_available() -> list[str]:
     """Those of PostgreSQL's languages that this server has, by name."""
@@ -25,6 +29,12 @@ def languages_available() -> list[str]:
             [list(LANGUAGES)],
         )
         return [name for (name,) in cursor.fetchall()]
+
+
+def language_choices() -> list[tuple[str, str]]:
+    """What a person may choose from, with its name; the first is to have it detected."""
+    named = [(name, NAMES.get(name, name.title())) for name in languages_available()]
+    return [DETECTED, *sorted(named, key=lambda choice: choice[0] in NAMES)]
 
 
 def language_of(*, owner: AbstractBaseUser) -> str:

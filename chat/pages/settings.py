@@ -21,7 +21,7 @@ from chat.models import ToolRule
 from chat.pages.requests import PageRequest
 from chat.runs import rules
 from notes.exceptions import NoteInvalid
-from notes.languages import language_of, language_set, languages_available
+from notes.languages import language_choices, language_of, language_set
 from tools.policy import Mode
 from web.pages import private_page
 
@@ -34,9 +34,6 @@ MODES: dict[Mode, tuple[str, str]] = {
     ),
     "careful": ("Careful", "You are asked before every change, also one that can be undone."),
 }
-DETECTED = ("", "Detect it from note to note")
-#: PostgreSQL's name for no language at all.
-LANGUAGE_NAMES = {"simple": "Another one: words are found as they are written"}
 
 
 class ModeForm(forms.Form):
@@ -71,7 +68,7 @@ def settings_page(request: PageRequest) -> HttpResponse:
     context = {
         "modes": [ShownMode(name, *words, name == mode) for name, words in MODES.items()],
         "by_operator": bool(settings.NOTEWIRE_APPROVAL_MODE),
-        "languages": _language_choices(),
+        "languages": language_choices(),
         "language": language_of(owner=request.user),
         "rules": [_rule(row) for row in rules.rule_list(owner=request.user)],
     }
@@ -115,11 +112,6 @@ def rule_revoke_view(request: PageRequest, rule_id: UUID) -> HttpResponse:
         raise Http404 from None
     messages.success(request, "Taken back.")
     return redirect("chat:settings")
-
-
-def _language_choices() -> list[tuple[str, str]]:
-    named = [(name, LANGUAGE_NAMES.get(name, name.title())) for name in languages_available()]
-    return [DETECTED, *sorted(named, key=lambda choice: choice[0] in LANGUAGE_NAMES)]
 
 
 def _rule(row: ToolRule) -> ShownRule:

@@ -106,8 +106,13 @@ def filters_of(query: QueryDict) -> Filters:
 
 def page_number(query: QueryDict) -> int:
     """The page that a URL asks for, from 1 to 200."""
-    page = query.get("page", "")
-    return min(max(int(page), 1), 200) if page.isascii() and page.isdecimal() else 1
+    return min(number_in(query, "page"), 200)
+
+
+def number_in(query: QueryDict, name: str) -> int:
+    """The number that a URL gives, from 1 on; 1 for what is none."""
+    text = query.get(name, "")
+    return max(int(text[:9]), 1) if text.isascii() and text.isdecimal() else 1
 
 
 def listing(*, owner: AbstractBaseUser, filters: Filters) -> Listing:

@@ -14,6 +14,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
@@ -23,9 +24,10 @@ from notes.authors import Author
 from notes.exceptions import NoteError, NoteInBin, NoteNotFound, NoteVersionConflict
 from notes.models import Note
 from notes.pages.forms import NoteForm, form_of, tags_written
-from notes.pages.panes import filters_of, folder_tree, listing
+from notes.pages.panes import Filters, filters_of, folder_tree, listing, number_in
+from notes.parts import Part, markdown_of, part_of
 from web.errors import wants_json
-from web.markdown import MAX_RENDERED
+from web.markdown import is_too_much
 from web.markdown import render as rendered
 from web.pages import private_page
 
@@ -42,7 +44,7 @@ class PageRequest(HttpRequest):
 def note_list_page(request: PageRequest) -> HttpResponse:
     """Notes by folder, tag or search. htmx gets the list alone."""
     if request.htmx and not request.htmx.history_restore_request:
-        context = _listing_context(request)
+        context = _listing_context(request) | _part_links(filters_of(request.GET), None)
         response = render(request, "notes/list.html", context)
         # The address to come back to: what was found by then, not that it was being typed. Beside
         # a note the address stays the note's.
@@ -62,7 +64,9 @@ def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
         return _binned_page(request, note_id)
     except NoteNotFound:
         raise Http404 from None
-    return notes_page(request, note=note, html=rendered(note.content))
+    part = _part(request, note)
+    html = rendered(markdown_of(note.content, part))
+    return notes_page(request, note=note, part=part, html=html)
 
 
 @private_page
@@ -92,9 +96,11 @@ def note_new_page(request: PageRequest) -> HttpResponse:
 def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Change a note that is still the version one began with; else both texts are shown."""
     note = note_of(request, note_id)
+    part = _part(request, note)
     if request.method != "POST":
-        return notes_page(request, note=note, form=form_of(note))
-    form = NoteForm(request.POST)
+        form = form_of(note, part=part if part.count > 1 else None)
+        return notes_page(request, note=note, part=part, form=form)
+    form = NoteForm(request.POST, note=note)
     if form.is_valid():
         try:
             saved = services.note_update(
@@ -102,7 +108,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
                 author=author_of(request),
                 note_id=note_id,
                 expected_version=form.cleaned_data["version"] or 0,
-                **form.fields_of_note(),
+                **form.changes_of(note),
             )
         except NoteVersionConflict as error:
             return _conflict(request, note_id, error)
@@ -110,12 +116,14 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
             form.take_error(error)
         else:
             if wants_json(request):
-                return JsonResponse({"version": saved.version})
-            return redirect("notes:note", note_id)
+                end = form.end_in(saved, before=note)
+                return JsonResponse({"version": saved.version, "end": end})
+            shown = f"?part={part.number}" if form.is_part else ""
+            return redirect(f"{reverse('notes:note', args=[note_id])}{shown}")
     if wants_json(request):
         message = " ".join(str(each) for errors in form.errors.values() for each in errors)
         return _json_error("invalid", message, 400)
-    return notes_page(request, note=note, form=form, status=400)
+    return notes_page(request, note=note, part=part, form=form, status=400)
 
 
 @private_page
@@ -134,7 +142,7 @@ def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
 def note_preview_view(request: PageRequest) -> HttpResponse:
     """The Markdown of the editor as it will be shown. Stores nothing."""
     content = request.POST.get("content", "")
-    if len(content) > MAX_RENDERED:
+    if is_too_much(content):
         return HttpResponse("<p>This note is too long to be shown as you type.</p>")
     return HttpResponse(rendered(content))
 
@@ -156,10 +164,16 @@ def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -
     if wants_json(request):
         return _json_error(error.code, error.message, 409)
     stored = note_of(request, note_id)
-    mine = request.POST.copy()
+    part = _part(request, stored)
+    sent = request.POST.copy()
+    mine = NoteForm(sent, note=stored)
+    shown: dict[str, Any] = {"note": stored, "part": part, "form": mine}
+    if mine.is_part or part.count > 1:
+        # Where a part is in another version nobody can say: nothing is saved over it.
+        return notes_page(request, **shown, is_moved=True, status=409)
     # Saving again means: over the version that is now shown beside it.
-    mine["version"] = str(stored.version)
-    return notes_page(request, note=stored, form=NoteForm(mine), stored=form_of(stored), status=409)
+    sent["version"] = str(stored.version)
+    return notes_page(request, **shown, stored=form_of(stored), status=409)
 
 
 def _json_error(code: str, message: str, status: int) -> JsonResponse:
@@ -178,13 +192,29 @@ def note_of(request: PageRequest, note_id: UUID) -> Note:
         raise Http404 from None
 
 
+def _part(request: PageRequest, note: Note) -> Part:
+    """The part that the URL asks for of a note that is too long for one page; else all of it."""
+    return part_of(note.content, number=number_in(request.GET, "part"))
+
+
+def _part_links(filters: Filters, part: Part | None) -> dict[str, str]:
+    """Where one is in the list and in the note, and where its other parts are."""
+    page = filters.page if filters.page > 1 else 0
+    number = part.number if part and part.count > 1 else 0
+    return {
+        "here": filters.link(page=page),
+        "here_in_note": filters.link(page=page, part=number),
+        "earlier_part": filters.link(page=page, part=number - 1),
+        "later_part": filters.link(page=page, part=number + 1),
+    }
+
+
 def _listing_context(request: PageRequest) -> dict[str, Any]:
     filters = filters_of(request.GET)
     found = listing(owner=request.user, filters=filters)
     return {
         "filters": filters,
         "listing": found,
-        "here": filters.link(page=filters.page if filters.page > 1 else 0),
         "more": filters.link(page=filters.page + 1),
         "without_folder": filters.link(folder=""),
         "without_tag": filters.link(tag=""),
@@ -197,6 +227,7 @@ def notes_page(
     """Any of the notes pages: ``context`` is for its detail, beside folders and list."""
     counts = selectors.folder_counts(owner=request.user)
     context |= _listing_context(request)
+    context |= _part_links(context["filters"], context.get("part"))
     context |= {
         "folders": folder_tree(counts),
         "note_count": sum(row.count for row in counts),

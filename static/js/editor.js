@@ -26,8 +26,9 @@ async function save() {
   dirty = false;
   state.textContent = "Saving…";
   try {
-    const { version } = await post(form.action, Object.fromEntries(sent));
+    const { version, end } = await post(form.action, Object.fromEntries(sent));
     form.elements.version.value = version;
+    if (form.elements.end) form.elements.end.value = end;
     state.textContent = dirty ? "Not saved" : "Saved";
   } catch (error) {
     dirty = true;

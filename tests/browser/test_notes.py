@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import Route, expect
 
+from notes.selectors import note_get
 from tests.notes.writing import note_create, note_update
 
 
@@ -64,6 +65,27 @@ def test_note_is_written_previewed_saved_in_place_and_deleted(page, user):
     expect(page.locator(".entry")).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".note .prose")).to_have_text("changed again")
+
+
+def test_note_of_5_mebibytes_is_read_and_edited_in_parts(page, user):
+    note = note_create(owner=user, title="Long", content="A line of the text.\r\n\r\n" * 200_000)
+    page.goto(f"/notes/{note.id}/")
+    expect(page.get_by_text("Shown: part 1 of").first).to_be_visible()
+    page.get_by_role("link", name="Next part").first.click()
+    expect(page.get_by_text("Shown: part 2 of").first).to_be_visible()
+    page.get_by_role("link", name="Edit").click()
+    expect(page.locator("#preview p").first).to_be_visible()
+    for text in ("one\n", "one and two\n"):
+        page.get_by_label("Text").fill(text)
+        page.keyboard.press("Control+s")
+        expect(page.locator("#editor-state")).to_have_text("Saved")
+        expect(page.locator("#preview")).to_have_text(text.strip())
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.locator(".note .prose")).to_contain_text("one and two", timeout=15_000)
+    before, content = note.content, note_get(owner=user, note_id=note.id).content
+    length = (len(before) - len(content)) + len("one and two\r\n")
+    assert content[:130_000].startswith(before[:100_000])
+    assert content.replace("one and two\r\n", before[:length]) == before
 
 
 def test_searching_while_editing_leaves_the_editor_and_its_address_alone(page, user):

@@ -186,10 +186,102 @@ def test_edit_without_a_version_is_a_conflict_and_changes_nothing(browser, note)
     assert note.title == "Groceries"
 
 
+def sent_by(page: str) -> dict[str, str]:
+    """What a browser sends of a form that nobody changed."""
+    found = re.findall(r'<input type="(?:text|hidden)" name="(\w+)"(?: value="([^"]*)")?', page)
+    fields = {name: re.sub(r"[\r\n]", "", unescape(value)) for name, value in found}
+    (text,) = re.findall(r'<textarea name="content"[^>]*>\r?\n(.*?)</textarea>', page, re.DOTALL)
+    fields["content"] = re.sub(r"\r\n?|\n", "\r\n", unescape(text))
+    chosen = re.findall(r'<option value="(\w*)" selected>', page)
+    return fields | {"language": chosen[0] if chosen else ""}
+
+
+def test_field_that_was_not_changed_is_left_as_it_is(browser, user):
+    note = note_create(
+        owner=user,
+        title=" line\nbreak ",
+        content="a\r\nb\rc\n",
+        tags=["a, b"],
+        language="german",
+    )
+    fields = sent_by(page_of(browser.get(url("edit", note))))
+    assert fields["language"] == "german"
+    assert browser.post(url("edit", note), fields).status_code == 302
+    note.refresh_from_db()
+    assert note.version == 1
+    browser.post(url("edit", note), fields | {"title": "T"})
+    note.refresh_from_db()
+    assert (note.title, note.content) == ("T", "a\r\nb\rc\n")
+    assert (note.tags, note.language, note.version) == (["a, b"], "german", 2)
+    changed = {"content": fields["content"] + "d\r\n", "language": "", "version": 2}
+    browser.post(url("edit", note), fields | {"title": "T"} | changed)
+    note.refresh_from_db()
+    assert (note.content, note.language) == ("a\r\nb\rc\nd\r\n", "")
+
+
+def test_language_is_chosen_for_a_new_note_and_an_unknown_one_is_refused(browser, user):
+    assert '<option value="german">German</option>' in page_of(browser.get("/notes/new/"))
+    assert browser.post("/notes/new/", {"title": "T", "language": "klingon"}).status_code == 400
+    browser.post("/notes/new/", {"title": "T", "language": "german"})
+    assert Note.objects.get(owner=user).language == "german"
+
+
+@pytest.fixture
+def long_note(user):
+    text = "".join(f"Paragraph {number} with some words\r\n\r\n" for number in range(12_000))
+    return note_create(owner=user, title="Long", content=text)
+
+
+def test_long_note_is_shown_in_parts(browser, long_note):
+    first = page_of(browser.get(url("note", long_note)))
+    assert "Shown: part 1 of 4." in first
+    assert "<p>Paragraph 0 with" in first
+    assert "Paragraph 11999 with" not in first
+    assert 'href="?part=2" rel="next"' in first
+    last = page_of(browser.get(f"{url('note', long_note)}?part=4&q=words"))
+    assert "<p>Paragraph 11999 with" in last
+    assert "?q=words&amp;part=3" in last
+    assert 'rel="next"' not in last
+    assert f'href="{url("edit", long_note)}?q=words&amp;part=4"' in last
+
+
+def test_part_of_a_long_note_is_edited_and_the_rest_is_left_alone(browser, long_note):
+    edit, before = f"{url('edit', long_note)}?part=2", long_note.content
+    fields = sent_by(page_of(browser.get(edit)))
+    start, end = int(fields["start"]), int(fields["end"])
+    assert fields["content"] == before[start:end]
+    assert len(fields["content"]) < 140_000
+    saved = browser.post(
+        edit, fields | {"content": "new\r\n"}, headers={"Accept": "application/json"}
+    )
+    assert saved.json() == {"version": 2, "end": start + 5}
+    long_note.refresh_from_db()
+    assert long_note.content == f"{before[:start]}new\r\n{before[end:]}"
+    again = fields | {"version": "2", "end": str(start + 5), "content": "newer\r\n"}
+    assert browser.post(edit, again)["Location"] == f"{url('note', long_note)}?part=2"
+    long_note.refresh_from_db()
+    assert long_note.content == f"{before[:start]}newer\r\n{before[end:]}"
+
+
+def test_part_is_not_saved_over_a_note_that_was_changed(browser, user, long_note):
+    edit = f"{url('edit', long_note)}?part=2"
+    fields = sent_by(page_of(browser.get(edit))) | {"content": "mine"}
+    note_update(owner=user, note_id=long_note.id, content="short", expected_version=1)
+    for _ in range(2):
+        response = browser.post(edit, fields)
+        page = response.content.decode()
+        assert response.status_code == 409
+        assert "open the note as it is now" in page
+        fields = sent_by(page)
+        assert fields["content"] == "mine"
+    long_note.refresh_from_db()
+    assert long_note.content == "short"
+
+
 def test_saving_in_place_answers_json(browser, note):
     json = {"Accept": "application/json"}
     data = {"title": "T", "folder": "/", "tags": "", "content": "1", "version": 1}
-    assert browser.post(url("edit", note), data, headers=json).json() == {"version": 2}
+    assert browser.post(url("edit", note), data, headers=json).json() == {"version": 2, "end": None}
     again = browser.post(url("edit", note), data, headers=json)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "note_version_conflict")
     bad = browser.post(url("edit", note), data | {"folder": "..", "version": 2}, headers=json)
@@ -237,11 +329,14 @@ def test_preview_of_a_very_long_text_is_refused_in_words(browser):
     assert "too long" in page_of(response)
 
 
-def test_a_note_of_5_mebibytes_is_stored_and_shown_as_its_source(browser, user):
+def test_a_note_of_5_mebibytes_is_stored_and_shown_in_parts(browser, user):
     content = "# line & more\n" * (5 * 1024 * 1024 // 14)
     note_url = browser.post("/notes/new/", {"title": "Big", "content": content})["Location"]
     assert Note.objects.get(owner=user).content == content
-    assert '<pre class="source"' in page_of(browser.get(note_url))
+    for path in (note_url, f"{note_url}edit/"):
+        page = page_of(browser.get(path))
+        assert re.search(r"part 1 of 4\d\.", page)
+        assert len(page) < 1024 * 1024
     too_long = browser.post("/notes/new/", {"title": "Bigger", "content": content + content})
     assert too_long.status_code == 400
     assert "at most" in too_long.content.decode()
