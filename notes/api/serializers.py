@@ -108,7 +108,8 @@ class SearchQuerySerializer(NoteFilterSerializer):
     )
     typing = serializers.BooleanField(
         default=False,
-        help_text="The last word is still being typed: it may go on, or is left out while it is too short.",
+        help_text="The last word is still being typed: it may go on,"
+        " or is left out while it is too short.",
     )
 
 
