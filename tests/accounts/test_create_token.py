@@ -28,6 +28,11 @@ def test_command_gives_the_scopes_that_were_asked_for(user):
     assert ApiToken.objects.get().scopes == ["read", "approve", "admin"]
 
 
+def test_scopes_that_are_given_again_add_up(user):
+    run("ada", "--name", "n", "--scopes", "read", "--scopes=approve,read")
+    assert ApiToken.objects.get().scopes == ["read", "approve"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -37,6 +42,8 @@ def test_command_gives_the_scopes_that_were_asked_for(user):
         (("ada", "--name", " "), "a name of 1 to 100"),
         (("ada", "--name", "x" * 101), "a name of 1 to 100"),
         (("ada",), "--name"),
+        (("ada", "--name", "n", "--scope", "read"), "--scope read"),
+        (("ada", "--na", "n"), "--name"),
     ],
 )
 def test_command_says_what_is_wrong_and_makes_nothing(user, arguments, words):
