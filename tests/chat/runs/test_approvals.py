@@ -145,6 +145,8 @@ async def test_approved_call_runs_once_in_a_new_attempt_and_the_log_goes_on(
     assert [item.event.approval_id for item in log if item.event.name == "approval_resolved"] == [
         approval.id
     ]
+    starts = [item.event for item in log if item.event.name == "run_started"]
+    assert [event.interrupted for event in starts] == [False, False]
     for attempt in (1, 2):
         seqs = [item.seq for item in log if item.attempt == attempt]
         assert seqs == list(range(1, len(seqs) + 1))

@@ -135,6 +135,7 @@ def test_run_begin_raises_the_attempt_and_fences_the_one_before(user):
     second = begin(run)
 
     assert (first.attempt, second.attempt) == (1, 2)
+    assert (first.interrupted, second.interrupted) == (False, True)
     with pytest.raises(FencedOut):
         records.draft_save(fence=Fence(run.id, 1, ""), record=record(first, "late"))
     records.draft_save(fence=Fence(run.id, 2, ""), record=record(second, "mine"))
