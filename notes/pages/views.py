@@ -6,6 +6,7 @@ the editor saves in place. What may be written is decided by the services.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,8 +25,10 @@ from notes.authors import Author
 from notes.exceptions import NoteError, NoteInBin, NoteNotFound, NoteVersionConflict
 from notes.models import Note
 from notes.pages.forms import NoteForm, form_of, tags_written
+from notes.pages.marking import html_marked
 from notes.pages.panes import Filters, filters_of, folder_tree, listing, number_in
-from notes.parts import Part, markdown_of, part_of
+from notes.parts import Part, markdown_of, part_at, part_of
+from notes.search import Marks, found_in
 from web.errors import wants_json
 from web.markdown import is_too_much
 from web.markdown import render as rendered
@@ -64,8 +67,11 @@ def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
         return _binned_page(request, note_id)
     except NoteNotFound:
         raise Http404 from None
+    find = partial(_found_in, request.user, filters_of(request.GET).query)
     part = _part(request, note)
-    html = rendered(markdown_of(note.content, part))
+    if part.count > 1 and "part" not in request.GET and (marks := find(note.content)):
+        part = part_at(note.content, marks[0][0])
+    html = html_marked(rendered(markdown_of(note.content, part)), find)
     return notes_page(request, note=note, part=part, html=html)
 
 
@@ -145,6 +151,14 @@ def note_preview_view(request: PageRequest) -> HttpResponse:
     if is_too_much(content):
         return HttpResponse("<p>This note is too long to be shown as you type.</p>")
     return HttpResponse(rendered(content))
+
+
+def _found_in(owner: AbstractBaseUser, query: str, text: str) -> Marks:
+    """What to mark of a search that one came from; nothing where that takes too long."""
+    try:
+        return found_in(owner=owner, query=query, text=text) if query else ()
+    except NoteError:
+        return ()
 
 
 def _binned_page(request: PageRequest, note_id: UUID) -> HttpResponse:

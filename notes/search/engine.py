@@ -26,6 +26,7 @@ from notes.search.statements import Plan, Sql
 from notes.search.values import (
     Facet,
     Facets,
+    Marks,
     Page,
     SearchFilters,
     SearchHit,
@@ -37,6 +38,8 @@ from notes.time_limits import atomic_within
 TIMEOUT_MS = 2000
 MAX_OFFSET = 1000
 MAX_LIMIT = 200
+#: Places of a note that are marked when it is opened from a search.
+MAX_MARKS = 500
 EVERYTHING = SearchFilters()
 FIRST_PAGE = Page()
 
@@ -105,6 +108,29 @@ def search(
         return _searched(known, request) if known.languages else SearchPage((), 0, "exact")
 
 
+def found_in(*, owner: AbstractBaseUser, query: str, text: str, most: int = MAX_MARKS) -> Marks:
+    """What to mark in a text of one of the owner's notes, at the first ``most`` places."""
+    request = _Request(parse(query), EVERYTHING, FIRST_PAGE, "", typing=False)
+    if not request.query.text:
+        return ()
+    with atomic_within(milliseconds=TIMEOUT_MS, error=SearchTimeout):
+        known = _owner(owner, request)
+        for finder in _finders(known, request):
+            places = finder.places_to(text, most)
+            _learn(finder, finder.candidates(places), known.languages)
+            if marks := finder.marks_at(places):
+                return marks
+    return ()
+
+
+def _finders(owner: _Owner, request: _Request) -> Iterator[Finder]:
+    """The ways of ``search``, in its order."""
+    compiler = _compiler(owner, request.query, owner.languages)
+    if compiler.has_words:
+        yield from map(_finder, _ways(compiler, owner, request, owner.languages))
+    yield Finder(literals=[request.query.literal or request.query.text])
+
+
 def _searched(owner: _Owner, request: _Request) -> SearchPage:
     languages = (request.language,) if request.language else owner.languages
     compiler = _compiler(owner, request.query, languages)
@@ -170,13 +196,16 @@ def _by_words(
         long_notes=owner.has_long_notes,
     )
     found = _found(statement, windowed=plan == "window" and _overflows(owner))
-    finder = Finder(
+    return _shown(owner, found, _finder(compiled), compiled, languages)
+
+
+def _finder(compiled: Compiled) -> Finder:
+    return Finder(
         lexemes=compiled.lexemes,
         prefixes=compiled.prefixes,
         literals=compiled.runs,
         phrases=compiled.phrases,
     )
-    return _shown(owner, found, finder, compiled, languages)
 
 
 def _by_text(owner: _Owner, request: _Request) -> SearchPage:
@@ -239,9 +268,7 @@ def _shown(
     candidates |= finder.candidates(
         place for row in notes.values() for place in finder.places(row[0])
     )
-    if candidates:
-        having = _rows(Sql(_STEMS, (sorted(candidates), list(languages), finder.lexemes)))
-        finder.learn(candidates, {word for (word,) in having})
+    _learn(finder, candidates, languages)
     hits = []
     for note_id, _, rank in found.rows:
         if note_id not in notes:
@@ -270,6 +297,12 @@ def _shown(
         windowed=found.windowed,
         facets=found.facets,
     )
+
+
+def _learn(finder: Finder, candidates: set[str], languages: Sequence[str]) -> None:
+    if candidates:
+        having = _rows(Sql(_STEMS, (sorted(candidates), list(languages), finder.lexemes)))
+        finder.learn(candidates, {word for (word,) in having})
 
 
 def _notes(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from notes.search.folding import Folded, fold
 from notes.search.values import Marks
@@ -116,10 +117,18 @@ class Finder:
             begin, length = begin + length, length * GROWTH
         return found
 
+    def places_to(self, text: str, most: int) -> list[Place]:
+        """The first places of a text where something begins that may be marked."""
+        return list(islice(self._places(Folded(text)), most))
+
     def marks(self, text: str) -> Marks:
         """The ranges of a short text to mark, of what is known."""
+        return self.marks_at(self._places(Folded(text)))
+
+    def marks_at(self, places: Iterable[Place]) -> Marks:
+        """The ranges to mark at these places, of what is known."""
         marks: list[tuple[int, int]] = []
-        for place in self._places(Folded(text)):
+        for place in places:
             end = self.end(place)
             if end and (not marks or place.start >= marks[-1][1]):
                 marks.append((place.start, end))

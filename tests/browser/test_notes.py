@@ -20,6 +20,18 @@ def test_search_finds_as_one_types_and_the_last_query_wins(page, user):
     expect(page.locator(".entry")).to_have_count(2)
 
 
+def test_hit_is_opened_at_what_was_found(page, user):
+    note_create(
+        owner=user, title="Holiday", content="Before.\n\n" * 100 + "By *trains* to the sea."
+    )
+    page.goto("/notes/")
+    page.get_by_role("searchbox").press_sequentially("train")
+    expect(page.locator(".entry mark").first).to_have_text("trains")
+    page.locator(".entry").click()
+    expect(page.locator(".prose mark")).to_have_text("trains")
+    expect(page.locator(".prose mark")).to_be_in_viewport()
+
+
 def test_search_has_one_request_in_flight_and_asks_for_the_last_query_next(page, user):
     note_create(owner=user, title="Holiday", content="trains to the sea")
     page.goto("/notes/")
