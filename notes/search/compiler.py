@@ -85,7 +85,11 @@ class _Lexized:
     def stemmed(self, language: str) -> str:
         """The stems there; those of a phrase side by side."""
         stems = self.stems[language]
-        return _side_by_side(self.words, stems) if self.is_phrase else stems
+        if self.is_phrase:
+            return _side_by_side(self.words, stems)
+        # So little is left that it may well be another word elsewhere: Turkish "isik" is "is".
+        is_remnant = stems != self.exact and len(stems.strip("'")) < MIN_PREFIX
+        return f"{stems} & {quoted(f'=l:{language}')}" if stems and is_remnant else stems
 
     def silent_in(self, language: str) -> bool:
         """A stop word there."""

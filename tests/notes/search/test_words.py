@@ -85,7 +85,9 @@ STOPPED = [
 
 #: Letters and digits of several scripts, and all that may stand between words.
 LETTERS = st.sampled_from("abcdeXYZ059éßøŁжΩא\u0301")
-BETWEEN = st.sampled_from([*"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \n\t…“„–€🎉", "<!--", "://", "&#x"])
+BETWEEN = st.sampled_from(
+    [*"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \n\t…“„–€🎉", "<!--", "://", "&#x", "\ue0b0", "☀\ufe0f"]
+)
 CODE = st.lists(st.text(LETTERS, min_size=1, max_size=8) | BETWEEN, max_size=40).map("".join)
 
 
@@ -154,6 +156,15 @@ def test_phrase_of_words_that_occur_often_is_found_at_the_end(alice: User) -> No
     assert found(alice, '"the keeper of bees"') == ["long"]
     for query in ('"to a lighthouse"', '"the of"', '"cat the"'):
         assert found(alice, query) == [], query
+
+
+@pytest.mark.parametrize("query", ["don't", "isik"])
+def test_what_is_left_of_a_word_finds_no_other_in_another_language(alice: User, query: str) -> None:
+    note_create(owner=alice, title="x", content="This is the work that is to be done.")
+    note_create(owner=alice, title="y", content="Bu bir nottur ve çok güzel", language="turkish")
+    assert found(alice, query) == []
+    note_create(owner=alice, title="z", content="Don't; güneş ışık", language="turkish")
+    assert found(alice, query) == ["z"]
 
 
 def test_entries_that_are_marked_are_written_anew(alice: User) -> None:
