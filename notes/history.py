@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 from uuid import UUID
 
@@ -45,10 +46,12 @@ class Comparison:
     content: TextDiff
 
 
-def revision_list(*, owner: AbstractBaseUser, note_id: UUID) -> QuerySet[ListedRevision]:
+def revision_list(
+    *, owner: AbstractBaseUser, note_id: UUID, binned_too: bool = False
+) -> QuerySet[ListedRevision]:
     """The newest first, without contents; with the answer that an assistant changed it in."""
-    note_version(owner=owner, note_id=note_id)
-    return _revisions(owner, note_id)
+    note_version(owner=owner, note_id=note_id, binned_too=binned_too)
+    return _revisions(owner, note_id, binned_too=binned_too)
 
 
 def revision_get(
@@ -64,14 +67,21 @@ def revision_get(
 
 
 def revision_compare(
-    *, owner: AbstractBaseUser, note_id: UUID, version: int, against: int | None = None
+    *,
+    owner: AbstractBaseUser,
+    note_id: UUID,
+    version: int,
+    against: int | None = None,
+    binned_too: bool = False,
 ) -> Comparison:
     """A revision beside the one of version ``against``, or the one before it."""
-    revision = revision_get(owner=owner, note_id=note_id, version=version)
+    get = partial(revision_get, owner=owner, note_id=note_id, binned_too=binned_too)
+    revision = get(version=version)
     if against is None:
-        earlier = _with_text(_revisions(owner, note_id)).filter(version__lt=version).first()
+        before = _revisions(owner, note_id, binned_too=binned_too).filter(version__lt=version)
+        earlier = _with_text(before).first()
     else:
-        earlier = revision_get(owner=owner, note_id=note_id, version=against)
+        earlier = get(version=against)
     return Comparison(
         revision=revision,
         against=earlier.version if earlier else None,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from notes.diffs import Hunk, TextDiff, lines_diff
 from notes.exceptions import NotePassageError
 from notes.models import Note
+from notes.rules import name_shown
 from tools.definitions import Preview
 
 _SIGNS = {"same": " ", "removed": "-", "added": "+"}
@@ -25,7 +26,7 @@ _VERBS = {
 
 def preview_of_creation(*, title: str, content: str, folder: str, tags: Iterable[str]) -> Preview:
     tagged = ", ".join(tags)
-    text = f"Make the note “{title.strip() or 'Untitled'}” in {folder}"
+    text = f"Make the note “{name_shown(title.strip())}” in {folder}"
     return Preview(
         text=f"{text} with the tags {tagged}." if tagged else f"{text}.",
         diff=_unified(_diff("", content)),
@@ -35,7 +36,7 @@ def preview_of_creation(*, title: str, content: str, folder: str, tags: Iterable
 def preview_of_update(*, note: Note, mode: str, content: str, old_text: str) -> Preview:
     """Raises ``NotePassageError`` where there is no one passage to change."""
     diff = _diff(note.content, _changed(note.content, mode, content, old_text))
-    text = f"{_VERBS[mode]} “{note.title.strip() or 'Untitled'}” in {note.folder}"
+    text = f"{_VERBS[mode]} “{name_shown(note.title.strip())}” in {note.folder}"
     lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
     return Preview(
         text=f"{text}: {lines} added, {diff.removed} removed.",

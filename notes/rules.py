@@ -57,6 +57,11 @@ def is_visible(name: str) -> bool:
     return any(unicodedata.category(character)[0] not in "CZ" for character in name)
 
 
+def name_shown(title: str) -> str:
+    """A title of which there is something to see, or what stands for it."""
+    return title if is_visible(title) else "Untitled"
+
+
 def text_checked(text: str, *, field: str) -> str:
     """``text`` as it is, unless PostgreSQL could not store it."""
     if "\x00" in text:

@@ -21,9 +21,10 @@ from notes import history, selectors, services
 from notes.diffs import Hunk
 from notes.exceptions import NoteError, NoteNotFound, RevisionNotFound
 from notes.history import Comparison, ListedRevision
-from notes.models import Change
+from notes.models import Change, Note
 from notes.pages.panes import PAGE_SIZE, marked, page_number
 from notes.pages.views import PageRequest, author_of, note_of, notes_page
+from notes.rules import name_shown
 from web.pages import private_page
 
 #: The text of an old version is shown whole up to so many characters.
@@ -78,10 +79,10 @@ class ShownField:
 @require_safe
 def history_page(request: PageRequest, note_id: UUID, version: int | None = None) -> HttpResponse:
     """The versions of a note, and what changed in the chosen one, else in the newest."""
-    note = note_of(request, note_id)
+    note = _note_of(request, note_id)
     page = page_number(request.GET)
     start = (page - 1) * PAGE_SIZE
-    found = history.revision_list(owner=request.user, note_id=note_id)
+    found = history.revision_list(owner=request.user, note_id=note_id, binned_too=True)
     rows = list(found[start : start + PAGE_SIZE + 1])
     number = version if version is not None else rows[0].version if rows else None
     context: dict[str, Any] = {
@@ -92,7 +93,13 @@ def history_page(request: PageRequest, note_id: UUID, version: int | None = None
     }
     if number is not None:
         context |= _shown(request, note_id, number)
-    return notes_page(request, template="notes/history.html", note=note, **context)
+    return notes_page(
+        request,
+        template="notes/history.html",
+        note=note,
+        in_bin=note.deleted is not None,
+        **context,
+    )
 
 
 @private_page
@@ -125,6 +132,7 @@ def bin_page(request: PageRequest) -> HttpResponse:
         binned=notes[:PAGE_SIZE],
         kept_days=services.KEPT_IN_BIN.days,
         older=page + 1 if len(notes) > PAGE_SIZE else None,
+        page=page,
         in_bin=True,
     )
 
@@ -137,14 +145,22 @@ def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
         note = services.note_restore(owner=request.user, author=author_of(request), note_id=note_id)
     except NoteNotFound:
         raise Http404 from None
-    messages.success(request, f"“{note.title or 'Untitled'}” is restored.")
+    messages.success(request, f"“{name_shown(note.title)}” is restored.")
     return redirect("notes:note", note_id)
+
+
+def _note_of(request: PageRequest, note_id: UUID) -> Note:
+    """The note, in the bin or out of it."""
+    binned = selectors.bin_list(owner=request.user).filter(pk=note_id).first()
+    return note_of(request, note_id) if binned is None else binned
 
 
 def _shown(request: PageRequest, note_id: UUID, number: int) -> dict[str, Any]:
     """One version with its differences, ready for the template."""
     try:
-        found = history.revision_compare(owner=request.user, note_id=note_id, version=number)
+        found = history.revision_compare(
+            owner=request.user, note_id=note_id, version=number, binned_too=True
+        )
     except RevisionNotFound:
         raise Http404 from None
     text = found.revision.text

@@ -80,6 +80,7 @@ class Listing:
     has_more: bool
     windowed: bool = False
     problem: str = ""
+    is_past_end: bool = False
     folders: tuple[Narrowing, ...] = ()
     tags: tuple[Narrowing, ...] = ()
 
@@ -147,6 +148,8 @@ def marked(text: str, marks: Iterable[tuple[int, int]]) -> SafeString:
 
 def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
     offset = (filters.page - 1) * PAGE_SIZE
+    if offset > search.MAX_OFFSET:
+        return Listing([], 0, "exact", has_more=False, is_past_end=True)
     found = search.search(
         owner=owner,
         query=filters.query,
@@ -177,6 +180,7 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
         found.total_is,
         has_more,
         windowed=found.windowed,
+        is_past_end=bool(found.total and not entries),
         folders=_folders_to_narrow(facets.folders, filters, found.total),
         tags=_tags_to_narrow(facets.tags, filters, found.total),
     )
@@ -229,4 +233,10 @@ def _listed(owner: AbstractBaseUser, filters: Filters) -> Listing:
         )
         for note in notes[offset : offset + PAGE_SIZE]
     ]
-    return Listing(entries, total, "exact", has_more=offset + len(entries) < total)
+    return Listing(
+        entries,
+        total,
+        "exact",
+        has_more=offset + len(entries) < total,
+        is_past_end=bool(total and not entries),
+    )

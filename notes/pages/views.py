@@ -229,6 +229,7 @@ def _listing_context(request: PageRequest) -> dict[str, Any]:
     return {
         "filters": filters,
         "listing": found,
+        "first": filters.link(),
         "more": filters.link(page=filters.page + 1),
         "without_folder": filters.link(folder=""),
         "without_tag": filters.link(tag=""),

@@ -160,6 +160,20 @@ def test_pages_leave_revisions_with_their_author(browser, user):
     }
 
 
+def test_bin_shows_beginnings_and_histories_and_its_place(browser, note):
+    browser.post(url("delete", note))
+    page = page_of(browser.get("/notes/bin/"))
+    assert "<p>- milk</p>" in page
+    assert f'href="{url("history", note)}"' in page
+    assert 'href="/notes/bin/" aria-current="page"' in page
+    assert "The bin ends before page 2." in page_of(browser.get("/notes/bin/?page=2"))
+    for path in (url("history", note), version_url(note, 2)):
+        page = page_of(browser.get(path))
+        assert "eggs" in page or "Deleted" in page
+        assert "Take the note out of the bin" in page
+        assert "Restore this version" not in page
+
+
 def test_undo_takes_the_note_out_of_the_bin(browser, note):
     browser.post(url("delete", note))
     response = browser.post(url("restore", note), follow=True)

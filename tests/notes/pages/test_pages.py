@@ -124,6 +124,27 @@ def test_list_never_fails_on_odd_links(browser, note, query):
     page_of(browser.get(f"/notes/?{query}"))
 
 
+@pytest.mark.parametrize("query", ["page=2", "page=999", "q=milk&page=2", "q=milk&page=99999"])
+def test_page_past_the_end_says_so_and_leads_back(browser, note, query):
+    page = page_of(browser.get(f"/notes/?{query}"))
+    assert "The list ends before page" in page
+    first = "?q=milk" if "q=" in query else ""
+    assert f'<a href="/notes/{first}">Show the first page</a>' in page
+    assert "No notes yet." not in page
+    assert "offset" not in page
+    assert "No note has these words." in page_of(browser.get("/notes/?q=zebra&page=2"))
+
+
+def test_note_without_anything_to_see_in_its_title_has_a_name(browser, user):
+    blank = note_create(owner=user, title=" \u200b ", content="x", tags=["#x", "y"])
+    for path in ("/notes/", url("note", blank), url("history", blank)):
+        assert "Untitled" in page_of(browser.get(path))
+    for path in ("/notes/", url("note", blank)):
+        assert ">#x<" in page_of(browser.get(path))
+        assert ">#y<" in page_of(browser.get(path))
+        assert "##x" not in page_of(browser.get(path))
+
+
 def test_note_is_rendered_and_escaped_and_links_back_to_its_conversation(browser, user, note):
     page = page_of(browser.get(url("note", note)))
     assert "<p>milk &amp; <em>eggs</em></p>" in page
