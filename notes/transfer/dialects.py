@@ -11,18 +11,21 @@ Pure: what may become of a draft is decided by ``importing`` and the services.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from notes import tags as tag_rules
 from notes.folders import ROOT
 from notes.models import Note
+from notes.rules import LANGUAGES
 from notes.transfer import front_matter, names
+
+T = TypeVar("T")
 
 MARK = "notewire"
 FORMAT = "1"
@@ -31,22 +34,6 @@ NOTE_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".txt"})
 _CREATED = ("created", "date created", "created_at", "date")
 _UPDATED = ("updated", "modified", "date modified", "updated_at", "lastmod")
 _TAGS = ("tags", "tag")
-_KNOWN = frozenset({"title", "id", *_TAGS, *_CREATED, *_UPDATED})
-_OWN = frozenset(
-    {
-        "title",
-        "tags",
-        "folder",
-        "language",
-        "created",
-        "updated",
-        "source_conversation",
-        "source_message",
-        "id",
-        "version",
-        MARK,
-    }
-)
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _CODE = re.compile(r"`[^`\n]*`")
@@ -87,15 +74,23 @@ def draft(parts: Sequence[str], text: str, modified: datetime | None) -> Draft:
     try:
         fields, body = front_matter.read(text)
     except front_matter.FrontMatterInvalid as error:
-        drafted = _plain(title, folder, {}, text, modified)
-        where = f" ({error})" if str(error) else ""
-        drafted.remarks.append(f"The front matter is not valid YAML{where}: it is kept as text.")
+        drafted = _plain(title, folder, _Taking({}), text, modified)
+        drafted.remarks.append(f"The front matter {error}: it is kept as text.")
         return drafted
     if fields is None:
-        return _plain(title, folder, {}, text, modified)
+        return _plain(title, folder, _Taking({}), text, modified)
+    taking = _Taking(fields)
     if fields.get(MARK) == FORMAT:
-        return _own(title, folder, fields, body)
-    return _plain(title, folder, fields, _without_blank_line(body), modified)
+        drafted = _own(title, folder, taking, body)
+    else:
+        drafted = _plain(title, folder, taking, body, modified)
+    # Whatever a note has no place for stays in its text as it was written.
+    if kept := front_matter.rest(text, taking.left()):
+        drafted.content = kept + body
+    elif fields.get(MARK) != FORMAT:
+        drafted.content = _without_blank_line(body)
+    drafted.remarks += taking.remarks
+    return drafted
 
 
 def as_file(note: Note, claim: names.UniqueNames) -> tuple[str, str]:
@@ -118,51 +113,90 @@ def as_file(note: Note, claim: names.UniqueNames) -> tuple[str, str]:
     return name, front_matter.written({**kept, MARK: int(FORMAT)}, note.content)
 
 
-def _own(title: str, folder: str, fields: dict[str, Any], body: str) -> Draft:
-    version = _text(fields, "version")
+class _Taking:
+    """The fields of a front matter, of which some are taken into a note; the others stay."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+        self._taken: set[str] = set()
+        self._misread: list[str] = []
+
+    def has(self, name: str) -> bool:
+        return name in self._fields
+
+    def take(self, name: str, read: Callable[[Any], T | None]) -> T | None:
+        """What ``read`` makes of a field. What it makes nothing of stays, and is said."""
+        value = self._fields.get(name)
+        if value is None or value in ("", []):
+            self._taken.add(name)
+            return None
+        taken = read(value)
+        if taken is None:
+            self._misread.append(name)
+        else:
+            self._taken.add(name)
+        return taken
+
+    def first(self, names: Iterable[str], read: Callable[[Any], T | None]) -> T | None:
+        """The first of several fields that says something; the others stay as they are."""
+        given = (self.take(name, read) for name in names if self.has(name))
+        return next((taken for taken in given if taken is not None), None)
+
+    def left(self) -> set[str]:
+        return set(self._fields) - self._taken
+
+    @property
+    def remarks(self) -> list[str]:
+        said = [
+            f"{name}: {_shortened(self._fields[name])} is not understood." for name in self._misread
+        ]
+        if left := [name for name in self._fields if name not in self._taken]:
+            said.append(f"Kept at the top of the text as front matter: {', '.join(left[:10])}.")
+        return said
+
+
+def _shortened(value: object) -> str:
+    text = value if isinstance(value, str) else "what it holds"
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{text[:40]}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+def _own(title: str, folder: str, taking: _Taking, body: str) -> Draft:
+    taking.take(MARK, _text)
+    given = taking.take("title", _text)
     return Draft(
-        title=_text(fields, "title") if isinstance(fields.get("title"), str) else title,
+        title=title if given is None and not taking.has("title") else given or "",
         content=body,
-        folder=_text(fields, "folder") or folder,
-        tags=_own_tags(fields.get("tags")),
-        language=_text(fields, "language"),
-        id=_uuid(fields, "id"),
-        version=int(version) if re.fullmatch(r"[0-9]{1,9}", version) else None,
-        created=_time(fields.get("created")),
-        updated=_time(fields.get("updated")),
-        source_conversation=_uuid(fields, "source_conversation"),
-        source_message=_uuid(fields, "source_message"),
-        remarks=_left_out(fields, _OWN),
+        folder=taking.take("folder", _text) or folder,
+        tags=taking.take("tags", _own_tags) or [],
+        language=taking.take("language", _language) or "",
+        id=taking.take("id", _uuid),
+        version=taking.take("version", _version),
+        created=taking.take("created", _time),
+        updated=taking.take("updated", _time),
+        source_conversation=taking.take("source_conversation", _uuid),
+        source_message=taking.take("source_message", _uuid),
     )
 
 
 def _plain(
-    title: str, folder: str, fields: dict[str, Any], content: str, modified: datetime | None
+    title: str, folder: str, taking: _Taking, content: str, modified: datetime | None
 ) -> Draft:
-    created = _first_time(fields, _CREATED)
-    updated = _first_time(fields, _UPDATED)
-    listed = [tag for name in _TAGS for tag in _listed_tags(fields.get(name))]
-    is_joplin = bool(created and updated and "title" in fields)
+    created = taking.first(_CREATED, _time)
+    updated = taking.first(_UPDATED, _time)
+    listed = [taking.take(name, _listed_tags) or [] for name in _TAGS]
+    is_joplin = bool(created and updated and taking.has("title"))
     written = () if is_joplin else hashtags(content)
-    given = _text(fields, "title").strip()
     drafted = Draft(
-        title=given or title,
+        title=(taking.take("title", _text) or "").strip() or title,
         content=content,
         folder=folder,
+        language=taking.take("language", _language) or "",
         created=created or modified,
         updated=updated or modified or created,
-        id=_uuid(fields, "id"),
+        id=taking.take("id", _uuid),
     )
-    _take_tags(drafted, chain(listed, written))
-    drafted.remarks += _left_out(fields, _KNOWN)
+    _take_tags(drafted, chain(*listed, written))
     return drafted
-
-
-def _left_out(fields: dict[str, Any], known: frozenset[str]) -> list[str]:
-    left = [name for name, value in fields.items() if name not in known and value not in (None, [])]
-    if not left:
-        return []
-    return [f"Fields of the front matter that notes do not have: {', '.join(left[:10])}."]
 
 
 def hashtags(text: str) -> Iterator[str]:
@@ -205,19 +239,19 @@ def _take_tags(drafted: Draft, tags: Iterable[str]) -> None:
         )
 
 
-def _own_tags(value: object) -> list[str]:
+def _own_tags(value: object) -> list[str] | None:
     """As they are, unless another program rewrote the list."""
-    if isinstance(value, list):
-        return [tag for tag in value if isinstance(tag, str)]
+    if isinstance(value, list) and all(isinstance(tag, str) for tag in value):
+        return value
     return _listed_tags(value)
 
 
-def _listed_tags(value: object) -> list[str]:
+def _listed_tags(value: object) -> list[str] | None:
     """A list, or a line of tags between commas or spaces; ``#`` before them is for show."""
     listed = re.split(r"[,\s]+", value) if isinstance(value, str) else value
-    if not isinstance(listed, list):
-        return []
-    tags = (tag.strip().lstrip("#") for tag in listed if isinstance(tag, str))
+    if not isinstance(listed, list) or not all(isinstance(tag, str | None) for tag in listed):
+        return None
+    tags = (tag.strip().lstrip("#") for tag in listed if tag is not None)
     return [tag for tag in tags if tag]
 
 
@@ -233,20 +267,24 @@ def _shown(value: UUID | None) -> str | None:
     return str(value) if value else None
 
 
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
-def _uuid(fields: dict[str, Any], name: str) -> UUID | None:
-    value = _text(fields, name)
-    if not re.fullmatch(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}", value):
+def _language(value: object) -> str | None:
+    return value if isinstance(value, str) and value in LANGUAGES else None
+
+
+def _version(value: object) -> int | None:
+    text = _text(value) or ""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
+
+
+def _uuid(value: object) -> UUID | None:
+    text = _text(value) or ""
+    if not re.fullmatch(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}", text):
         return None
-    return UUID(value)
-
-
-def _first_time(fields: dict[str, Any], wanted: Iterable[str]) -> datetime | None:
-    return next((time for name in wanted if (time := _time(fields.get(name)))), None)
+    return UUID(text)
 
 
 def _time(value: object) -> datetime | None:

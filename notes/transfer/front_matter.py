@@ -8,6 +8,7 @@ is said in ``dialects``.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,11 +22,12 @@ MAX_DEPTH = 10
 
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_KINDS = {list: "a list", type(None): "empty"}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class FrontMatterInvalid(Exception):
-    """The block is no YAML object: perhaps it is the note's own text."""
+    """The block is no YAML object, and why: perhaps it is the note's own text."""
 
 
 class _Loader(yaml.CBaseLoader):
@@ -66,9 +68,9 @@ class NoteHandler(YAMLHandler):
             _check_events(fm)
             fields = super().load(fm, Loader=_Loader)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise FrontMatterInvalid(_where(error)) from None
+            raise FrontMatterInvalid(f"is not valid YAML{_where(error)}") from None
         if not isinstance(fields, dict):
-            raise FrontMatterInvalid("")
+            raise FrontMatterInvalid(f"is {_KINDS.get(type(fields), 'text')} and has no fields")
         return {str(name): value for name, value in fields.items()}
 
     def export(self, metadata: dict[str, object], **kwargs: object) -> str:
@@ -91,7 +93,7 @@ def _check_events(block: str) -> None:
 
 def _where(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
-    return "" if mark is None else f"line {mark.line + 2}"
+    return "" if mark is None else f" (line {mark.line + 2})"
 
 
 _handler = NoteHandler()
@@ -103,6 +105,34 @@ def read(text: str) -> tuple[dict[str, Any] | None, str]:
     if not block.strip():
         return None, text
     return _handler.load(block), body
+
+
+def rest(text: str, names: Collection[str]) -> str:
+    """The block before ``text`` with the fields ``names`` alone, letter for letter, or nothing."""
+    block, _ = _handler.split(text)
+    fields = {name: value for name, value in _loaded(block).items() if name in names}
+    if not fields:
+        return ""
+    kept = "".join(lines for name, lines in _pieces(block) if name in names)
+    if _loaded(kept) != fields:  # written in some other way than line by line
+        kept = f"{_handler.export(fields)}\n"
+    return f"---\n{kept}---\n"
+
+
+def _pieces(block: str) -> Iterator[tuple[str, str]]:
+    """Each field of a block and all that stands from there to the next one."""
+    root: Any = yaml.compose(block, Loader=yaml.CBaseLoader)
+    keys = [(str(key.value), key.start_mark.index) for key, _ in root.value]
+    ends = [index for _, index in keys[1:]] + [len(block)]
+    for (name, start), end in zip(keys, ends, strict=True):
+        yield name, block[start:end]
+
+
+def _loaded(block: str) -> dict[str, Any]:
+    try:
+        return _handler.load(block) if block.strip() else {}
+    except (FrontMatterInvalid, FileRefused):
+        return {}
 
 
 def written(fields: dict[str, object], body: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import cast
 from uuid import UUID
@@ -17,6 +18,7 @@ from uuid import UUID
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, transaction
 from django.db.models import F
+from django.utils import timezone
 
 from notes import services
 from notes.exceptions import NoteError
@@ -24,6 +26,7 @@ from notes.folders import ROOT
 from notes.models import FileOutcome, NoteTransfer, TransferStatus
 from notes.transfer import dialects, names, texts
 from notes.transfer.archive import Entry, Source
+from notes.transfer.dialects import Draft
 from notes.transfer.exceptions import FileRefused
 from notes.transfer.services import transfer_end
 from notes.transfer.settling import Batch, File
@@ -103,9 +106,11 @@ class Import:
         data = self._source.read(entry)
         text, remark = texts.decoded(data)
         draft = dialects.draft(parts, text, entry.modified)
+        _keep_to_the_past(draft)
         if self.transfer.folder != ROOT:
             draft.folder = self.transfer.folder + draft.folder
-        file.reasons += [remark, *draft.remarks] if remark else draft.remarks
+        file.reasons += [remark] if remark else []
+        file.reasons += map(_printable, draft.remarks)
         file.wanted = services.note_checked(
             owner=self._owner,
             title=draft.title,
@@ -148,6 +153,20 @@ class Import:
             NoteTransfer.objects.filter(pk=self.transfer.pk).update(**changes)
 
 
+def _keep_to_the_past(draft: Draft) -> None:
+    """What is dated in the future would be the newest note for years.
+
+    Clocks and time zones differ, which is not worth a word.
+    """
+    now = timezone.now()
+    for name in ("created", "updated"):
+        given: datetime | None = getattr(draft, name)
+        if given is not None and given > now:
+            setattr(draft, name, now)
+            if given > now + timedelta(days=1):
+                draft.remarks.append(f"{name}: {given:%Y-%m-%d} is in the future: now is taken.")
+
+
 def _keys(folder: str, given: UUID | None, path: str) -> Iterator[bytes]:
     """What tells a file from others, the surest first: the id that it names, then its path."""
     if given is not None:
@@ -160,7 +179,7 @@ def _hashed(*parts: str) -> bytes:
 
 
 def _printable(path: str) -> str:
-    """A name from outside as PostgreSQL can store it and a page can show it."""
+    """Words from outside as PostgreSQL can store them and a page or terminal can show them."""
     shown = path[: names.MAX_PATH]
     if shown.isprintable():
         return shown

@@ -35,9 +35,9 @@ def test_obsidian_note_keeps_links_and_gives_its_tags():
     )
     note = read(text)
     assert note.tags == ["Project", "area/home", "todo", "y2024"]
-    assert note.content == text.split("---\n", 2)[2]
+    assert note.content == "---\naliases:\n  - Other\n---\n" + text.split("---\n", 2)[2]
     assert note.created == datetime(2023, 1, 2, tzinfo=UTC)
-    assert note.remarks == ["Fields of the front matter that notes do not have: aliases."]
+    assert note.remarks == ["Kept at the top of the text as front matter: aliases."]
 
 
 def test_joplin_export_gives_title_times_and_listed_tags_alone():
@@ -50,28 +50,90 @@ def test_joplin_export_gives_title_times_and_listed_tags_alone():
     assert (note.title, note.tags, note.content) == (
         "A: b",
         ["export", "in port"],
-        "\nBody #not a tag\n",
+        "---\nlatitude: 1.0\n---\n\n\nBody #not a tag\n",
     )
     assert note.created == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert note.updated == datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC)
-    assert note.remarks == ["Fields of the front matter that notes do not have: latitude."]
+    assert note.remarks == ["Kept at the top of the text as front matter: latitude."]
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        "---\nJust a line\n---\nand text",
-        "---\n- a list\n---\n",
-        "---\ntitle: a: b\n---\nx",
-        "---\ndate: {{date}}\n---\nx",
-        "---\nx: [\n---\n",
-        "---\n\tx: 1\n---\n",
+        ("---\nJust a line\n---\nand text", "is text and has no fields"),
+        ("---\n- a list\n---\n", "is a list and has no fields"),
+        ("---\ntitle: a: b\n---\nx", "is not valid YAML (line 2)"),
+        ("---\ndate: {{date}}\n---\nx", "is not valid YAML"),
+        ("---\nx: [\n---\n", "is not valid YAML"),
+        ("---\n\tx: 1\n---\n", "is not valid YAML"),
     ],
 )
-def test_block_that_is_no_object_stays_text(text: str):
+def test_block_that_is_no_object_stays_text(text: str, why: str):
     note = read(text)
     assert (note.title, note.content) == ("My note", text)
-    assert "not valid YAML" in note.remarks[0]
+    assert note.remarks[0].startswith(f"The front matter {why}")
+
+
+PROPERTIES = (
+    "status:   'draft' # by hand\n# a comment\npublish: true\ncssclass:\n  - wide\n\n"
+    '"quoted key": |\n  two\n  lines\n'
+)
+
+
+def test_properties_of_another_program_stay_letter_for_letter():
+    text = f"---\n{PROPERTIES}---\n\nbody"
+    assert read(text).content == text
+    mixed = f"---\ntags: [a]\n{PROPERTIES}title: T\n---\n\nbody"
+    note = read(mixed)
+    assert (note.title, note.tags, note.content) == ("T", ["a"], text)
+    assert note.remarks == [
+        "Kept at the top of the text as front matter: status, publish, cssclass, quoted key."
+    ]
+    exported = front_matter.written({"title": "T", "notewire": 1}, note.content)
+    assert read(exported).content == text
+    assert read(read(exported).content).content == text
+
+
+@pytest.mark.parametrize("block", ["{aliases: [x], title: T}\n", "  title: T\n  aliases: [x]\n"])
+def test_properties_of_an_unusual_block_stay(block: str):
+    note = read(f"---\n{block}---\nbody")
+    assert note.title == "T"
+    fields, body = front_matter.read(note.content)
+    assert (fields, body) == ({"aliases": ["x"]}, "body")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "created: notadate",
+        "created: 2020-02-30",
+        "updated: soon",
+        "id: nope",
+        "language: klingon",
+        "title: [a, b]",
+        "tags: {a: b}",
+        "tags: [[a]]",
+    ],
+)
+@pytest.mark.parametrize("mark", ["", "notewire: 1\n"])
+def test_field_that_cannot_be_read_is_said_and_stays(field: str, mark: str):
+    note = read(f"---\n{field}\n{mark}---\nbody")
+    assert note.content == f"---\n{field}\n---\nbody"
+    name = field.partition(":")[0]
+    assert note.remarks[0].startswith(f"{name}: ")
+    assert note.remarks[0].endswith(" is not understood.")
+
+
+def test_folder_of_a_plain_file_is_a_property_like_others():
+    note = read("---\nfolder: elsewhere\nlanguage: german\n---\nbody")
+    assert (note.folder, note.language) == ("/Folder/", "german")
+    assert note.content == "---\nfolder: elsewhere\n---\nbody"
+
+
+@pytest.mark.parametrize("mark", ["", "notewire: 1\n"])
+def test_fields_that_say_nothing_are_passed_over(mark: str):
+    note = read(f"---\ncreated:\ntags: []\nid: ''\ntitle: T\n{mark}---\nbody")
+    assert (note.title, note.content, note.remarks) == ("T", "body", [])
 
 
 @pytest.mark.parametrize("text", ["", "---", "---\n", "---\ntext\n", "----\na: 1\n----\n", "--- x"])
@@ -107,14 +169,16 @@ def test_block_that_is_too_large_or_deep_is_refused(block: str, why: str):
 
 @pytest.mark.parametrize("number", ["1" * 6000, "0x" + "f" * 9000, "!!python/object:os.system x"])
 def test_numbers_and_tags_of_yaml_are_only_text(number: str):
-    assert read(f"---\ncount: {number}\n---\nx").content == "x"
+    text = f"---\ncount: {number}\n---\nx"
+    assert read(text).content == text
 
 
 @given(st.text(max_size=300))
 def test_no_text_makes_reading_fail(text: str):
     for whole in (text, f"---\n{text}\n---\nbody"):
         with suppress(FileRefused):
-            read(whole)
+            once = read(whole)
+            assert read(once.content, "Folder/My note.md").content == once.content
 
 
 @pytest.mark.thorough
@@ -204,5 +268,9 @@ def test_block_is_read_as_it_was_written(fields: dict[str, object]):
 
 def test_own_file_that_another_program_rewrote_is_read_with_what_it_added():
     note = read("---\naliases: [x]\ntags: one, two\ntitle: T\nnotewire: 1\n---\nbody #three")
-    assert (note.title, note.tags, note.content) == ("T", ["one", "two"], "body #three")
+    assert (note.title, note.tags, note.content) == (
+        "T",
+        ["one", "two"],
+        "---\naliases: [x]\n---\nbody #three",
+    )
     assert "aliases" in note.remarks[0]

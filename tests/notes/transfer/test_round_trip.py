@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +50,7 @@ contents = st.one_of(
         ]
     ),
 )
-times = st.datetimes(datetime(1000, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+times = st.datetimes(datetime(1000, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 fields = st.fixed_dictionaries(
     {
         "title": st.one_of(
@@ -148,6 +150,22 @@ def test_file_changed_elsewhere_changes_its_own_note(alice: User, do_import: Imp
     stored = Note.objects.get()
     assert (stored.pk, stored.content, stored.version) == (note.pk, "milk\neggs\n", 2)
     assert outcomes(do_import(alice, {"List.md": edited})) == {"List.md": "unchanged"}
+
+
+def test_dates_in_the_future_become_now_and_are_said(alice: User, do_import: Importer):
+    files = [
+        ("a.md", "---\ncreated: 2020-01-01\nupdated: 2050-01-01\n---\nx"),
+        (zipfile.ZipInfo("b.md", (2099, 1, 1, 0, 0, 0)), "x"),
+        ("c.md", "---\nnotewire: 1\nupdated: 2050-01-01\n---\nx"),
+    ]
+    transfer = do_import(alice, files)
+    assert set(outcomes(transfer).values()) == {"created"}
+    for note in Note.objects.all():
+        assert note.updated <= timezone.now()
+    assert Note.objects.get(title="a").created.year == 2020
+    said = "updated: 2050-01-01 is in the future: now is taken."
+    assert reason(transfer, "a.md") == reason(transfer, "c.md") == said
+    assert "2099-01-01 is in the future" in reason(transfer, "b.md")
 
 
 def test_note_in_the_bin_stays_there(alice: User, do_import: Importer):
