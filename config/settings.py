@@ -202,12 +202,15 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "filters": {"once_per_outage": {"()": "web.outages.OncePerOutage"}},
+    "filters": {
+        "once_per_outage": {"()": "web.outages.OncePerOutage"},
+        "without_traceback": {"()": "web.logs.WithoutTraceback"},
+    },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": "line",
-            "filters": ["once_per_outage"],
+            "filters": ["once_per_outage", "without_traceback"],
         }
     },
     "root": {"handlers": ["console"], "level": env.NOTEWIRE_LOG_LEVEL},

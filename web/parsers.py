@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import msgspec
-from rest_framework.parsers import BaseParser
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser, MultiPartParser
 
 from web.errors import ApiError, invalid
 
@@ -38,6 +39,20 @@ class BoundedJSONParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         return parsed(stream.read())
+
+
+class FormParser(MultiPartParser):
+    """A form with a file."""
+
+    def parse(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().parse(*args, **options)
+        except ParseError:
+            message = (
+                "The form cannot be read: send Content-Type: multipart/form-data with the boundary"
+                " that stands between its parts."
+            )
+            raise invalid(message) from None
 
 
 def parsed(body: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from django.utils.http import parse_header_parameters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,6 +24,7 @@ from notes.transfer import exporting, selectors, services
 from tools.threads import unit_of_work
 from web.errors import invalid
 from web.fields import ExactTextField
+from web.parsers import FormParser
 from web.streams import DeferredResponse, State
 
 PROBLEMS = 100
@@ -150,7 +151,7 @@ class NoteExportView(NoteAPIView):
 
 
 class NoteImportView(NoteAPIView):
-    parser_classes = (ArchiveParser, ZipCompressedParser, BytesParser, MultiPartParser)
+    parser_classes = (ArchiveParser, ZipCompressedParser, BytesParser, FormParser)
 
     @extend_schema(
         parameters=[ImportSerializer],

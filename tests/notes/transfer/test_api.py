@@ -143,6 +143,13 @@ def test_bad_upload_is_named_and_queues_nothing(
     assert not list(home.glob("transfers/*"))
 
 
+@pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/form-data; boundary=é"])
+def test_form_that_cannot_be_read_is_refused_in_words(client: Client, kind: str):
+    response = send(client, b"x", content_type=kind)
+    assert error_of(response) == (400, "invalid", [])
+    assert response.json()["error"]["message"].startswith("The form cannot be read: send")
+
+
 def test_form_without_a_file_is_named(client: Client):
     assert error_of(client.post(IMPORT, {"folder": "/"})) == (400, "invalid", ["file"])
     assert error_of(client.post(IMPORT, {"file": "text"})) == (400, "invalid", ["file"])
