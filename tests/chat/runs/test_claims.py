@@ -74,3 +74,17 @@ async def test_finish_job_ends_the_job_of_who_carries_it(jobs, seen):
     await jobs.finish_job(seen, Status.SUCCEEDED, delete_job=True)
 
     assert await state_of(seen) is None
+
+
+async def test_retry_job_drops_a_job_where_one_like_it_waits_already(jobs, seen):
+    sql = "UPDATE procrastinate_jobs SET queueing_lock = 'only one' WHERE id = %s"
+    await unit_of_work(execute, sql, seen.id)
+    sql = (
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock)"
+        " VALUES ('default', 't', 'only one')"
+    )
+    await unit_of_work(execute, sql)
+
+    await jobs.retry_job(seen)
+
+    assert await state_of(seen) is None
