@@ -129,8 +129,8 @@ class Compiler:
     def __init__(
         self, query: Query, *, lexized: Sequence[Lexemes], languages: Sequence[str], complete: bool
     ) -> None:
-        """``lexized``: what the query's terms mean in each of ``languages``; ``complete``: these
-        are all that the owner's notes are indexed in."""
+        """``lexized``: what the query's terms mean in each of ``languages``, and phrases in all that
+        the owner's notes are indexed in; ``complete``: ``languages`` are all of these."""
         self._languages = list(languages)
         self._complete = complete
         self._groups = _groups(query, lexized)
@@ -227,7 +227,8 @@ class Compiler:
         free = [] if term.negated else [each for each in silent if each in ignoring]
         if len(free) == len(languages):
             return "", ""
-        variants = [lexized.stemmed(each) for each in languages]
+        read_in = lexized.stems if lexized.is_phrase else languages
+        variants = [lexized.stemmed(each) for each in read_in]
         variants += [lexized.parts[each] for each in languages if each in lexized.parts]
         if len(silent) == len(languages) or (
             not lexized.is_phrase and (silent or term.negated or not self._complete)

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from notes.search.folding import MAX_MARKS, Folded, fold
 from tests.effort import growth
 
-LETTERS = st.sampled_from("aßøØæœıŁйЙ\u0306\u0301\u0323ﬁＡｶﾞ각한\u1100\u1161\u05b0\u0f73日é ")
+LETTERS = st.sampled_from(
+    "aßøØæœıŁйЙم\u00ad\u200b\u200c\u200d\ufe0f\u0306\u0301\u0323ﬁＡｶﾞ"
+    "각한\u1100\u1161\u05b0\u0f73日é "
+)
 
 
 @pytest.mark.thorough

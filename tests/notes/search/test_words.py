@@ -147,6 +147,18 @@ def test_phrase_is_its_words_side_by_side_whatever_the_language(
         assert found(alice, query, language) == titles, language
 
 
+@pytest.mark.parametrize("language", ["", "english", "german", "simple"])
+def test_phrase_is_found_in_notes_of_another_language_than_is_asked_for(
+    alice: User, language: str
+) -> None:
+    note_create(
+        owner=alice, title="x", content="Getting started: install guides", language="english"
+    )
+    for query in ('"getting started"', "getting-started", '"Install guides"'):
+        assert found(alice, query, language) == ["x"], query
+    assert found(alice, '"started getting"', language) == []
+
+
 def test_phrase_of_words_that_occur_often_is_found_at_the_end(alice: User) -> None:
     often = "the cat and the dog of a house. " * 400
     note_create(owner=alice, title="x", content=f"{often} and to the lighthouse of a keeper")
