@@ -129,8 +129,8 @@ class Compiler:
     def __init__(
         self, query: Query, *, lexized: Sequence[Lexemes], languages: Sequence[str], complete: bool
     ) -> None:
-        """``lexized``: what the query's terms mean in each of ``languages``, and phrases in all that
-        the owner's notes are indexed in; ``complete``: ``languages`` are all of these."""
+        """``lexized``: what the query's terms mean in each of ``languages``, phrases in all
+        that the owner's notes are indexed in; ``complete``: ``languages`` are all of these."""
         self._languages = list(languages)
         self._complete = complete
         self._groups = _groups(query, lexized)
