@@ -25,13 +25,29 @@ from tests.conftest import PROCRASTINATE_TABLES
 from tests.notes.writing import note_create, note_update
 
 LONG = "plain words here " * 20_000
-#: PostgreSQL's parser needs time that grows with the square of it.
-SLOW = "x " * 100_100 + "<!--" * 25_000
+#: As the functions that they stand for, but that what is called ``slow`` takes its time.
+SLOWLY = """
+CREATE FUNCTION go_on_slowly(note uuid, number integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_sleep(30) FROM notes_note AS n WHERE n.id = note AND title = 'slow';
+  RETURN notes_search_go_on(note, number);
+END $$;
+CREATE FUNCTION write_slowly(ids uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_sleep(30) FROM notes_note WHERE id = ANY (ids) AND title = 'slow';
+  PERFORM notes_search_write(ids);
+END $$
+"""
 
 
 @pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are shorter, and what is called ``slow`` takes longer."""
+    with connection.cursor() as cursor:
+        cursor.execute(SLOWLY)
     monkeypatch.setattr(filling, "STEP_MS", 2_500)
+    monkeypatch.setattr(filling, "_GO_ON", "SELECT go_on_slowly(%s, %s)")
+    monkeypatch.setattr(filling, "_WRITE", "SELECT write_slowly(%s)")
 
 
 @pytest.fixture
@@ -102,7 +118,7 @@ def test_note_that_is_being_written_is_passed_over(alice: User) -> None:
 def test_note_that_takes_too_long_is_set_aside_and_others_come_first(
     alice: User, brief: None
 ) -> None:
-    slow = note_create(owner=alice, title="slow", content=SLOW)
+    slow = note_create(owner=alice, title="slow", content=LONG)
     plain = [note_create(owner=alice, title=str(number), content=LONG) for number in range(3)]
     assert len(pending()) == 1 + len(plain)
     fill()
@@ -122,10 +138,10 @@ def test_note_that_takes_too_long_is_set_aside_and_others_come_first(
 def test_note_that_was_set_aside_is_filled_at_once_when_its_text_changes(
     alice: User, brief: None
 ) -> None:
-    note = note_create(owner=alice, title="slow", content=SLOW)
+    note = note_create(owner=alice, title="slow", content=LONG)
     fill()
     assert pending() == {note.pk: 1}
-    note_update(owner=alice, note_id=note.pk, content=LONG)
+    note_update(owner=alice, note_id=note.pk, title="no more", content=f"{LONG} again")
     assert pending() == {note.pk: 0}
     fill()
     assert pending() == {}
@@ -154,7 +170,7 @@ def test_persons_other_notes_are_written_anew_where_one_takes_too_long(
     first, slow, last = sorted(Note.objects.values_list("pk", flat=True))
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
-        Note.objects.filter(pk=slow).update(content="<!--" * 6_000)
+        Note.objects.filter(pk=slow).update(title="slow")
         cursor.execute("SET LOCAL session_replication_role = origin")
     User.objects.update(language="german")
     after: UUID | None = UUID(int=0)
