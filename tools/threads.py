@@ -30,8 +30,8 @@ T = TypeVar("T")
 #: How long a unit whose caller was cancelled may go on before its statement is cancelled, too.
 PATIENCE_SECONDS = 1.0
 #: How often a chore's statement is cancelled, and how long each time its thread is waited for.
-CHORE_CANCELS = 4
-CHORE_SECONDS = 0.5
+CHORE_CANCELS = 3
+CHORE_SECONDS = 0.4
 
 _units = ThreadPoolExecutor(max_workers=8, thread_name_prefix="unit")
 _chores = ThreadPoolExecutor(max_workers=2, thread_name_prefix="chore")
