@@ -124,7 +124,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
             if wants_json(request):
                 end = form.end_in(saved, before=note)
                 return JsonResponse({"version": saved.version, "end": end})
-            shown = f"?part={part.number}" if form.is_part else ""
+            shown = _part_link(saved, form.cleaned_data["start"]) if form.is_part else ""
             return redirect(f"{reverse('notes:note', args=[note_id])}{shown}")
     if wants_json(request):
         message = " ".join(str(each) for errors in form.errors.values() for each in errors)
@@ -209,6 +209,10 @@ def note_of(request: PageRequest, note_id: UUID) -> Note:
 def _part(request: PageRequest, note: Note) -> Part:
     """The part that the URL asks for of a note that is too long for one page; else all of it."""
     return part_of(note.content, number=number_in(request.GET, "part"))
+
+
+def _part_link(note: Note, place: int | None) -> str:
+    return f"?part={part_at(note.content, place or 0).number}"
 
 
 def _part_links(filters: Filters, part: Part | None) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_note_of_5_mebibytes_is_read_and_edited_in_parts(page, user):
         page.keyboard.press("Control+s")
         expect(page.locator("#editor-state")).to_have_text("Saved")
         expect(page.locator("#preview")).to_have_text(text.strip())
-    page.get_by_role("link", name="Cancel").click()
+    page.get_by_role("button", name="Save").click()
     expect(page.locator(".note .prose")).to_contain_text("one and two", timeout=15_000)
     before, content = note.content, note_get(owner=user, note_id=note.id).content
     length = (len(before) - len(content)) + len("one and two\r\n")

@@ -279,7 +279,10 @@ def test_part_of_a_long_note_is_edited_and_the_rest_is_left_alone(browser, long_
     long_note.refresh_from_db()
     assert long_note.content == f"{before[:start]}new\r\n{before[end:]}"
     again = fields | {"version": "2", "end": str(start + 5), "content": "newer\r\n"}
-    assert browser.post(edit, again)["Location"] == f"{url('note', long_note)}?part=2"
+    # So short a part has become the end of the one before it.
+    shown = browser.post(edit, again)["Location"]
+    assert shown == f"{url('note', long_note)}?part=1"
+    assert "<p>newer" in page_of(browser.get(shown))
     long_note.refresh_from_db()
     assert long_note.content == f"{before[:start]}newer\r\n{before[end:]}"
 
