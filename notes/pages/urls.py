@@ -14,6 +14,7 @@ urlpatterns = [
     path("notes/transfers/<uuid:transfer_id>/", transfers.transfer_page, name="transfer"),
     path("notes/<uuid:note_id>/", views.note_page, name="note"),
     path("notes/<uuid:note_id>/edit/", views.note_edit_page, name="edit"),
+    path("notes/<uuid:note_id>/vouch/", views.note_vouch_view, name="vouch"),
     path("notes/<uuid:note_id>/delete/", views.note_delete_view, name="delete"),
     path("notes/<uuid:note_id>/restore/", history.note_restore_view, name="restore"),
     path("notes/<uuid:note_id>/history/", history.history_page, name="history"),

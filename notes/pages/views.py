@@ -134,6 +134,27 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
 
 @private_page
 @require_POST
+def note_vouch_view(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """The person stands for what the note holds, in the version that they were shown."""
+    try:
+        services.note_update(
+            owner=request.user,
+            author=author_of(request),
+            note_id=note_id,
+            from_outside=False,
+            expected_version=number_in(request.POST, "version"),
+        )
+    except NoteNotFound:
+        raise Http404 from None
+    except NoteVersionConflict:
+        messages.error(request, "This note has changed since. Read it again first.")
+    else:
+        messages.success(request, "You vouch for this note now.")
+    return redirect("notes:note", note_id)
+
+
+@private_page
+@require_POST
 def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Into the bin, after the person confirmed it."""
     note = note_of(request, note_id)

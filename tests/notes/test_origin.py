@@ -4,6 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from accounts.models import User
 from notes import services, tools
@@ -92,3 +94,38 @@ def test_note_stays_foreign_until_its_owner_vouches_for_it(alice: User, foreign:
     assert "from_outside" in refused.json()["error"]["fields"]
     assert (taken.status_code, taken.json()["from_outside"]) == (200, False)
     assert taken.json()["content"] == "my own words"
+
+
+def test_page_lets_the_owner_vouch_for_what_it_shows(alice: User, foreign: Note, client_of):
+    client = client_of(alice)
+    page, vouch = (
+        reverse("notes:note", args=[foreign.pk]),
+        reverse("notes:vouch", args=[foreign.pk]),
+    )
+    assert "From outside:" in client.get(page).content.decode()
+    note_update(owner=alice, note_id=foreign.pk, content="plums")
+
+    stale = client.post(vouch, {"version": foreign.version}, follow=True)
+    assert "Read it again first" in stale.content.decode()
+    assert "From outside:" in stale.content.decode()
+    foreign.refresh_from_db()
+    taken = client.post(vouch, {"version": foreign.version}, follow=True)
+
+    assert "You vouch for this note now." in taken.content.decode()
+    assert "From outside:" not in taken.content.decode()
+    foreign.refresh_from_db()
+    assert (foreign.from_outside, foreign.content) == (False, "plums")
+
+
+def test_nobody_else_can_vouch(foreign: Note, mallory: User, client_of, client: Client):
+    vouch = reverse("notes:vouch", args=[foreign.pk])
+
+    assert client_of(mallory).post(vouch, {"version": 1}).status_code == 404
+    assert client.post(vouch, {"version": 1}).headers["Location"].startswith("/login/")
+    foreign.refresh_from_db()
+    assert foreign.from_outside
+
+
+def test_page_of_ones_own_note_says_nothing_about_outside(alice: User, own: Note, client_of):
+    page = client_of(alice).get(reverse("notes:note", args=[own.pk])).content.decode()
+    assert "From outside:" not in page
