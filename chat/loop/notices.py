@@ -51,7 +51,8 @@ CUT: dict[FinishReason, Notice] = {
 
 def denied(decision: CallDenied) -> str:
     """The result of a call that a person denied, as the model reads it."""
-    said = "Denied by the person" + (f": {decision.reason}" if decision.reason else ".")
+    said = f"Denied by the person: {decision.reason}" if decision.reason else "Denied by the person"
+    said = said if said.endswith((".", "!", "?", "…")) else f"{said}."
     if decision.go_on:
         return f"{said}\nDo not repeat the call. Go on without it, or in another way."
     return said

@@ -11,10 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
-from chat.types import HistoryMessage, ModelRequest, ToolMessage, UserMessage
+from chat.types import (
+    AssistantMessage,
+    HistoryMessage,
+    ModelRequest,
+    ToolMessage,
+    UserMessage,
+)
 
 #: Longer texts are no commands; the limit also bounds what the patterns have to look at.
 LONGEST_COMMAND = 4000
@@ -43,12 +50,18 @@ class Turn:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
+ALL_SAID = "That was all."
+
 Script: TypeAlias = Generator[Turn, ToolMessage, str]
 Step: TypeAlias = "Callable[[_Scene], Script]"
 
 
 class _CannotGoOn(Exception):
     """A step failed; the text tells the person why, and later steps are dropped."""
+
+
+class _Denied(Exception):
+    """The person does not want a step; the text repeats what they said, and later steps follow."""
 
 
 @dataclass(slots=True)
@@ -63,6 +76,9 @@ class _Scene:
         if tool not in self.offered:
             raise _CannotGoOn(f"For this I would call `{tool}`, but it is not offered to me here.")
         result = yield Turn(say, tool, arguments)
+        if result.is_error and (denied := _DENIED.match(result.content)):
+            reason = _short(denied["reason"] or "")
+            raise _Denied(f"You denied {tool}: {reason}" if reason else f"You denied {tool}.")
         if result.is_error:
             raise _CannotGoOn(f"`{tool}` did not work: {_short(result.content)}")
         return result.content
@@ -87,7 +103,12 @@ class _Scene:
 
 def next_turn(request: ModelRequest) -> Turn:
     """What to say now, given the last user message and the tool results since then."""
-    text, results = _since_last_user(request.messages)
+    text, results, said = _asked(request.messages)
+    turn = _turn(request, text, results)
+    return replace(turn, text=_rest(turn, said)) if said else turn
+
+
+def _turn(request: ModelRequest, text: str, results: list[ToolMessage]) -> Turn:
     offered = frozenset(spec.name for spec in request.tools)
     script = _play(_steps(text), _Scene(offered))
     done = 0
@@ -103,21 +124,48 @@ def next_turn(request: ModelRequest) -> Turn:
     return turn
 
 
-def _since_last_user(messages: tuple[HistoryMessage, ...]) -> tuple[str, list[ToolMessage]]:
+def _asked(messages: tuple[HistoryMessage, ...]) -> tuple[str, list[ToolMessage], str]:
+    """What the person asked for, the results since then, and what was said since the last of them.
+
+    A request to continue, which is also what a stopped answer is carried on with, means the one
+    before it.
+    """
     results: list[ToolMessage] = []
-    for message in reversed(messages):
-        if isinstance(message, UserMessage):
-            return message.text, results[::-1]
+    said: list[str] = []
+    for index, message in reversed(tuple(enumerate(messages))):
         if isinstance(message, ToolMessage):
             results.append(message)
-    return "", results[::-1]
+        elif isinstance(message, AssistantMessage) and not results:
+            said.append(message.text)
+        elif isinstance(message, UserMessage) and not _means_earlier(message, messages[:index]):
+            return message.text, results[::-1], "".join(said[::-1])
+    return "", results[::-1], ""
+
+
+def _means_earlier(message: UserMessage, earlier: tuple[HistoryMessage, ...]) -> bool:
+    return bool(_CONTINUE.fullmatch(message.text)) and any(
+        isinstance(each, UserMessage) for each in earlier
+    )
+
+
+def _rest(turn: Turn, said: str) -> str:
+    """What is left of the text to say; all of it where something else was said."""
+    signs = "".join(said.split())
+    if not "".join(turn.text.split()).startswith(signs):
+        return turn.text
+    places = (place for place, sign in enumerate(turn.text) if not sign.isspace())
+    left = next(islice(places, len(signs), None), len(turn.text))
+    return turn.text[left:] or ("" if turn.tool else ALL_SAID)
 
 
 def _play(steps: list[Step], scene: _Scene) -> Script:
     lines = []
     try:
         for step in steps:
-            line = yield from step(scene)
+            try:
+                line = yield from step(scene)
+            except _Denied as denied:
+                line = str(denied)
             lines.append(line)
     except _CannotGoOn as reason:
         lines.append(str(reason))
@@ -126,10 +174,10 @@ def _play(steps: list[Step], scene: _Scene) -> Script:
 
 def _create(title: str, content: str) -> Step:
     def step(scene: _Scene) -> Script:
+        scene.title, scene.note_id = title, ""
         created = yield from scene.call(
             "note_create", f"I make the note **{title}**.", title=title, content=content
         )
-        scene.title = title
         scene.note_id = next((str(row["id"]) for row in _rows(created) if row.get("id")), "")
         return f"The note **{title}** is made."
 
@@ -204,6 +252,11 @@ def _about() -> Step:
     return step
 
 
+#: The result of a call that a person denied.
+_DENIED = re.compile(
+    r"Denied by the person(?:: (?P<reason>.*?)|\.)(?:\nDo not repeat the call\..*)?\Z", re.DOTALL
+)
+_CONTINUE = re.compile(r"\s*(?:continue|go on)[\s.!]*", re.IGNORECASE)
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|`([^`]*)`')
 _VERB = r"(?:make|create|write|find|search|read|open|show|append|add|put|list)"
 _BREAK = re.compile(

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chat.loop import notices
+from chat.loop.repair import repair
 from chat.providers.demo import DemoProvider
-from chat.providers.demo_script import ABOUT, next_turn
+from chat.providers.demo_script import ABOUT, ALL_SAID, next_turn
 from chat.types import (
     AssistantMessage,
+    CallDenied,
     Completion,
     HistoryMessage,
     ModelRequest,
@@ -157,6 +160,60 @@ def test_demo_stops_with_the_reason_when_a_call_fails():
     )
     assert [name for name, _ in calls] == ["note_create"]
     assert text == "`note_create` did not work: Not run: it needs approval."
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [("", "You denied note_create."), ("no farm", "You denied note_create: no farm.")],
+)
+def test_demo_does_the_other_steps_after_a_denial(reason, said):
+    content = notices.denied(CallDenied(reason, go_on=True))
+    denied = ToolMessage("c1", "note_create", content, is_error=True)
+    calls, text = converse(
+        "make a note called Farm, then find it and list my notes",
+        answers=ANSWERS | {"note_create": denied, "note_search": {"results": []}},
+    )
+    assert [name for name, _ in calls] == ["note_create", "note_search", "note_list"]
+    assert calls[1][1] == {"query": "Farm"}
+    assert text.startswith(f"{said}\n\nI found nothing for **Farm**.\n\nYour notes:")
+
+
+def stopped(text, *said):
+    """What a continuation of an answer that was stopped is asked for."""
+    spoken = [AssistantMessage(each) for each in said]
+    messages = repair([UserMessage(text), *spoken]).messages
+    return next_turn(ModelRequest(model="demo", messages=messages, tools=TOOLS))
+
+
+@pytest.mark.parametrize("cut", [3, 40, 41, 120, 300])
+def test_demo_goes_on_where_it_was_stopped(cut):
+    said, left = ABOUT[:cut], ABOUT[cut:]
+    assert stopped("hello", said).text == left.lstrip()
+    assert stopped("hello", said, left[:50]).text == left[50:].lstrip()
+
+
+def test_demo_goes_on_with_a_call_that_it_was_stopped_before():
+    turn = stopped("find milk", "I search ")
+    assert (turn.text, turn.tool, turn.arguments) == (
+        "for **milk**.",
+        "note_search",
+        {"query": "milk"},
+    )
+
+
+def test_demo_goes_on_from_the_results_that_are_there():
+    call = ToolCall("a", "note_search", "{}")
+    result = ToolMessage("a", "note_search", json.dumps({"results": []}))
+    asked, searched = UserMessage("find milk"), AssistantMessage("I search.", calls=(call,))
+    messages = repair([asked, searched, result, AssistantMessage("I found ")]).messages
+    turn = next_turn(ModelRequest(model="demo", messages=messages, tools=TOOLS))
+    assert (turn.text, turn.tool) == ("nothing for **milk**.", "")
+
+
+def test_demo_has_nothing_to_add_to_a_whole_answer_and_repeats_none_that_was_another():
+    assert stopped("hello", ABOUT).text == ALL_SAID
+    assert stopped("hello", "Something else").text == ABOUT
+    assert next_turn(ModelRequest(model="demo", messages=(UserMessage("continue"),))).text == ABOUT
 
 
 def test_demo_calls_no_tool_that_is_not_offered():

@@ -186,7 +186,7 @@ async def test_deny_ends_the_run_and_what_came_before_still_runs(stage, paused, 
     assert lamp.set == ["red"]
     assert await results() == [
         ("done", "red at 1"),
-        ("denied", "Denied by the person: too green"),
+        ("denied", "Denied by the person: too green."),
         ("skipped", "Not run: an earlier call was denied by the person."),
     ]
     ended = await row(Run, id=run.id)
@@ -206,7 +206,7 @@ async def test_deny_lets_the_model_go_on_where_the_person_says_so(stage, paused,
 
     assert lamp.set == ["blue"]
     told = [m.content for m in provider.requests[1].messages if isinstance(m, ToolMessage)]
-    assert told[0].startswith("Denied by the person: not red\n")
+    assert told[0].startswith("Denied by the person: not red.\n")
     assert (await row(Run, id=run.id)).stop_reason == "end_turn"
 
 
