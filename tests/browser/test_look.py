@@ -1,5 +1,7 @@
 """What no page may do: be wider than its window, or forget the chosen theme."""
 
+from itertools import pairwise
+
 import pytest
 from playwright.sync_api import expect
 
@@ -35,6 +37,23 @@ def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         inner = page.locator("#main").evaluate("e => e.scrollWidth - e.clientWidth")
         assert (name, max(wide, inner)) == (name, 0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 390])
+def test_labels_of_the_bottom_bar_take_one_line(open_context, client_of, user, width, scheme):
+    user.is_staff = True
+    user.save()
+    options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme}
+    page = open_context(client_of(user), **options).new_page()
+    page.goto("/")
+    labels = page.locator(".rail :is(a, button) span:visible")
+    boxes = {label.inner_text(): label.bounding_box() for label in labels.all()}
+    assert boxes.keys() == {"Chat", "Notes", "Inbox", "Theme", "Settings", "Admin", "Log out"}
+    assert {name for name, box in boxes.items() if box["height"] > 20} == set()
+    ends = [(box["x"], box["x"] + box["width"]) for box in boxes.values()]
+    assert all(end < start for (_, end), (start, _) in pairwise(ends))
+    assert 0 < ends[0][0] < ends[-1][1] < width
 
 
 def _transfer(owner):
