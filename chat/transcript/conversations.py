@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q
 
 from accounts.models import User
 from chat.models import ACTIVE_STATUSES, Conversation, Run
@@ -50,10 +51,9 @@ def conversation_update(
     if unknown := changes.keys() - CHANGEABLE:
         raise ValueError(f"Not to be changed: {', '.join(sorted(unknown))}")
     rows = Conversation.objects.filter(owner=owner, id=conversation_id)
+    unlike = Q(*(~Q(**{name: value}) for name, value in changes.items()), _connector=Q.OR)
     with transaction.atomic():
-        if changes and not rows.update(**changes):
-            raise Conversation.DoesNotExist
-        if changes:
+        if changes and rows.filter(unlike).update(**changes):
             _change_record(owner, conversation_id, OwnerEventKind.CONVERSATION_CHANGED)
         return rows.get()
 

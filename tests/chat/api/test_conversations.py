@@ -5,6 +5,7 @@ import pytest
 
 from accounts.services import token_create
 from chat.models import Conversation, Message, MessageRole, ToolCall, ToolCallStatus
+from web.models import OwnerEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -98,6 +99,17 @@ def test_change_concerns_only_what_is_sent(client_of, user, conversation):
 
 def test_change_of_nothing_shows_the_conversation(client_of, user, conversation):
     assert send(client_of(user).patch, path(conversation), {}).json()["title"] == "Groceries"
+
+
+def test_change_to_what_is_there_already_is_told_to_nobody(client_of, user, conversation):
+    client = client_of(user)
+    for body in ({}, {"title": "Groceries"}, {"title": "Groceries", "archived": False}):
+        assert send(client.patch, path(conversation), body).status_code == 200
+    assert not OwnerEvent.objects.filter(kind="conversation_changed").exists()
+
+    body = {"title": "Groceries", "archived": True}
+    assert send(client.patch, path(conversation), body).json()["archived"]
+    assert OwnerEvent.objects.filter(kind="conversation_changed").count() == 1
 
 
 @pytest.mark.parametrize(
