@@ -48,8 +48,12 @@ class ModelUnknownError(ChatError):
 class ConversationBusyError(ChatError):
     code = "conversation_busy"
 
-    def __init__(self, run_id: UUID) -> None:
-        super().__init__("This conversation is still answering. Wait for it or stop it.")
+    def __init__(self, run_id: UUID, *, is_awaiting: bool = False) -> None:
+        super().__init__(
+            "This answer awaits your decision on a call. Decide it or stop the answer."
+            if is_awaiting
+            else "This conversation is still answering. Wait for it or stop it."
+        )
         self.run_id = run_id
 
 

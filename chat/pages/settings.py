@@ -95,11 +95,13 @@ def mode_view(request: PageRequest) -> HttpResponse:
 @require_POST
 def language_view(request: PageRequest) -> HttpResponse:
     try:
-        language_set(owner=request.user, language=request.POST.get("language", ""))
+        language = request.POST.get("language", "")
+        language_set(owner=request.user, language=language)
     except NoteInvalid:
         messages.error(request, "This server does not know this language.")
     else:
-        messages.success(request, "Saved. Your notes are being read in it anew.")
+        how = "in it" if language else "each in the language that is detected in it"
+        messages.success(request, f"Saved. Your notes are being read anew, {how}.")
     return redirect("chat:settings")
 
 

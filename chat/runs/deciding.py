@@ -38,6 +38,7 @@ from tools.registry import Tool, registry
 Decision = Literal["approved", "denied"]
 
 PREVIEW_SECONDS = 10.0
+NOT_SEEN = "This is not what was looked at. Look at it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ def approval_decide(
     if is_late:
         raise ApprovalClosedError("This approval has run out.", approval_id=approval.id)
     if is_stale:
-        raise ApprovalStaleError(approval.id, _stale(found))
+        is_other = isinstance(found, Described) and found.digest == approval.digest
+        raise ApprovalStaleError(approval.id, NOT_SEEN if is_other else _stale(found))
     return approvals.approval_get(owner=owner, approval_id=approval_id)
 
 

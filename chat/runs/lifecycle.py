@@ -127,7 +127,8 @@ def _one_active_run(conversation_id: UUID | None) -> Iterator[None]:
         active = runs.filter(conversation=conversation_id).first() if conversation_id else None
         if active is None:
             raise
-        raise ConversationBusyError(active.id) from None
+        is_awaiting = active.status == RunStatus.AWAITING_APPROVAL
+        raise ConversationBusyError(active.id, is_awaiting=is_awaiting) from None
 
 
 def _awaiting_close(*, owner: User, conversation_id: UUID) -> None:

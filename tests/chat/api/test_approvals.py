@@ -90,6 +90,13 @@ def test_word_on_what_was_seen_holds_for_nothing_else(client_of, user, waiting, 
     assert decide(client, approval, digest=seen).status_code == 200
 
 
+def test_word_on_something_else_is_refused_where_nothing_changed(client_of, user, waiting):
+    [approval] = waiting().approvals
+    error = decide(client_of(user), approval, digest="0").json()["error"]
+    assert error["code"] == "approval_stale"
+    assert error["message"] == "This is not what was looked at. Look at it again."
+
+
 def test_approval_that_is_shown_anew_is_told_to_whoever_lists_them(client_of, user, waiting, lamp):
     [approval] = waiting().approvals
     lamp.version = 2

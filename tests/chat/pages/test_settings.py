@@ -74,12 +74,15 @@ def test_language_is_shown_and_changed(client, user):
     client.post("/settings/language/", {"language": "german"})
     user.refresh_from_db()
     assert user.language == "german"
-    assert '<option value="german" selected>German</option>' in page_of(client)
+    page = page_of(client)
+    assert '<option value="german" selected>German</option>' in page
+    assert "Your notes are being read anew, in it." in page
     client.post("/settings/language/", {"language": "klingon"})
     assert "does not know this language" in page_of(client)
     client.post("/settings/language/", {"language": ""})
     user.refresh_from_db()
     assert user.language == ""
+    assert "each in the language that is detected in it." in page_of(client)
 
 
 def test_rules_are_listed_and_taken_back(client, user):

@@ -69,10 +69,18 @@ def test_again_is_refused_where_later_messages_would_be_hidden(user):
     assert Conversation.objects.get().leaf_id == second.message_id
 
 
+def test_again_is_refused_while_a_decision_is_awaited(user):
+    run = lifecycle.run_start(owner=user, content="hello")
+    Run.objects.update(status="awaiting_approval")
+    for again in (lifecycle.run_retry, lifecycle.run_continue):
+        with pytest.raises(ConversationBusyError, match="awaits your decision"):
+            again(owner=user, run_id=run.id)
+
+
 def test_again_is_refused_while_the_run_goes_on_and_to_strangers(user, other_user):
     run = lifecycle.run_start(owner=user, content="hello")
     for again in (lifecycle.run_retry, lifecycle.run_continue):
-        with pytest.raises(ConversationBusyError):
+        with pytest.raises(ConversationBusyError, match="still answering"):
             again(owner=user, run_id=run.id)
         with pytest.raises(Run.DoesNotExist):
             again(owner=other_user, run_id=run.id)
