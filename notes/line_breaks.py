@@ -34,6 +34,9 @@ def line_breaks_kept(before: str, sent: str) -> str:
         *old_breaks[len(old_breaks) - tail :],
         "",
     ]
+    for index in range(len(breaks) - 2, -1, -1):
+        if breaks[index] == "\r" and not lines[index + 1] and breaks[index + 1][:1] == "\n":
+            breaks[index] = "\n"  # side by side the two would be one break
     return "".join(line + end for line, end in zip(lines, breaks, strict=True))
 
 

@@ -37,7 +37,7 @@ _KINDS = {
 
 
 def state_kept(
-    *, note_id: UUID, author: Author, change: Change, content_changes: bool
+    *, note_id: UUID, author: Author, change: Change, content_changes: bool, may_fold: bool = True
 ) -> NoteRevision | None:
     """Keep the state that the next UPDATE replaces; tell which revision the change folds into.
 
@@ -45,7 +45,7 @@ def state_kept(
     """
     revisions = NoteRevision.objects.filter(note_id=note_id)
     newest = revisions.defer("content").first() or _before(note_id)
-    folds = _folds(newest, author, change)
+    folds = may_fold and _folds(newest, author, change)
     if content_changes:
         if folds:
             revisions = revisions.filter(version__lt=newest.version)

@@ -134,10 +134,12 @@ def note_update(
     from_outside: Literal[False] | None = None,
     mode: UpdateMode = "replace",
     expected_version: int | None = None,
+    over: bool = False,
 ) -> Note:
     """Change the fields that are given, and no other; ``mode`` concerns the content.
 
-    ``from_outside`` is False where the person vouches for what the note holds.
+    ``from_outside`` is False where the person vouches for what the note holds. ``over``: what is
+    stored was not part of this editing, so that its history keeps it.
     """
     changes: dict[str, Any] = {}
     if title is not None:
@@ -154,7 +156,14 @@ def note_update(
         changes["from_outside"] = from_outside
     with _saving():
         row = _locked(owner, note_id, expected_version)
-        _write(row, changes, note_id=note_id, author=author, change=Change.EDITED)
+        _write(
+            row,
+            changes,
+            note_id=note_id,
+            author=author,
+            change=Change.EDITED,
+            may_fold=not over,
+        )
         return note_get(owner=owner, note_id=note_id)
 
 
@@ -314,6 +323,7 @@ def _write(
     change: Change,
     restored_version: int | None = None,
     even_if_same: bool = False,
+    may_fold: bool = True,
 ) -> None:
     """Change and record the locked row, unless it is like that already."""
     content = changes.pop("content", None)
@@ -324,7 +334,11 @@ def _write(
     if author.brings_outside and change == Change.EDITED:
         changes["from_outside"] = True
     into = state_kept(
-        note_id=note_id, author=author, change=change, content_changes=content is not None
+        note_id=note_id,
+        author=author,
+        change=change,
+        content_changes=content is not None,
+        may_fold=may_fold,
     )
     if content is not None:
         changes["content"] = content

@@ -114,6 +114,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
                 author=author_of(request),
                 note_id=note_id,
                 expected_version=form.cleaned_data["version"] or 0,
+                over="over" in request.POST,
                 **form.changes_of(note),
             )
         except NoteVersionConflict as error:

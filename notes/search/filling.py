@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from uuid import UUID
 
-from django.db import DataError, InternalError, OperationalError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from procrastinate.contrib.django import app
@@ -44,30 +44,20 @@ ORDER BY e.failures, e.start, e.note_id
 LIMIT 1 FOR NO KEY UPDATE OF n SKIP LOCKED
 """
 _GO_ON = "SELECT notes_search_go_on(%s, %s)"
+_PARTS_PENDING = "SELECT count(*) FROM notes_notesearchentry WHERE note_id = %s AND pending"
 _SET_ASIDE = """
 UPDATE notes_notesearchentry SET failures = least(failures + 1, 10),
   due = now() + least('1 day', '1 minute'::interval * power(4, failures))
 WHERE note_id = %s AND pending
 """
-_REBUILD = """
-WITH locked AS MATERIALIZED (
-  SELECT * FROM notes_note WHERE id > %s ORDER BY id LIMIT %s FOR NO KEY UPDATE
-), emptied AS (
-  DELETE FROM notes_notesearchentry WHERE note_id IN (SELECT id FROM locked)
-)
-SELECT id FROM locked ORDER BY id DESC
+_LOCK = "SELECT id FROM notes_note WHERE id > %s ORDER BY id LIMIT %s FOR NO KEY UPDATE"
+_LOCK_OF_OWNER = """
+SELECT id FROM notes_note
+WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s
+ORDER BY id LIMIT %s FOR NO KEY UPDATE
 """
+_EMPTY = "DELETE FROM notes_notesearchentry WHERE note_id = ANY(%s)"
 _WRITE = "SELECT notes_search_write(%s)"
-_REINDEX = """
-WITH locked AS MATERIALIZED (
-  SELECT * FROM notes_note
-  WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s
-  ORDER BY id LIMIT %s FOR NO KEY UPDATE
-), emptied AS (
-  DELETE FROM notes_notesearchentry WHERE note_id IN (SELECT id FROM locked)
-)
-SELECT id FROM locked ORDER BY id DESC
-"""
 _NEXT_OF_OWNER = """
 SELECT id FROM notes_note
 WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s ORDER BY id LIMIT 1
@@ -123,7 +113,7 @@ def fill_step(*, entries: int = STEP) -> bool:
         if time.monotonic() - began < STEP_MS / 1000:
             raise OperationalError("The step was cancelled from outside.") from None
         _set_aside(note_id, "it takes too long")
-    except (DataError, InternalError, OperationalError) as error:
+    except DatabaseError as error:
         if not _is_about_the_text(error):
             raise
         _set_aside(note_id, str(error))
@@ -135,7 +125,21 @@ def fill_step(*, entries: int = STEP) -> bool:
 
 def _go_on(note_id: UUID, entries: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_GO_ON, [note_id, entries])
+        cursor.execute(_PARTS_PENDING, [note_id])
+        if cursor.fetchone()[0] > 1:  # its entries are of different texts
+            _write_anew([note_id])
+        else:
+            cursor.execute(_GO_ON, [note_id, entries])
+
+
+def _write_anew(ids: list[UUID]) -> None:
+    """Entries of notes whose rows are locked by a statement before.
+
+    A statement that locks and deletes in one would leave what was committed while it waited.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_EMPTY, [ids])
+        cursor.execute(_WRITE, [ids])
 
 
 def _set_aside(note_id: UUID | None, reason: str) -> None:
@@ -145,8 +149,8 @@ def _set_aside(note_id: UUID | None, reason: str) -> None:
 
 
 def _is_about_the_text(error: Exception) -> bool:
-    """Whether PostgreSQL did not take the data, or something beyond its own limits."""
-    return str(getattr(error.__cause__, "sqlstate", ""))[:2] in ("22", "54", "XX")
+    """Whether PostgreSQL did not take the data, or something beyond its or our own limits."""
+    return str(getattr(error.__cause__, "sqlstate", ""))[:2] in ("21", "22", "54", "P0", "XX")
 
 
 def fill() -> None:
@@ -160,12 +164,12 @@ def rebuild(*, batch: int) -> Iterator[int]:
     done, last = 0, UUID(int=0)
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_REBUILD, [last, batch])
+            cursor.execute(_LOCK, [last, batch])
             ids = [note_id for (note_id,) in cursor.fetchall()]
-            cursor.execute(_WRITE, [ids])
+            _write_anew(ids)
         if not ids:
             break
-        done, last = done + len(ids), ids[0]
+        done, last = done + len(ids), ids[-1]
         yield done
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANS)
@@ -184,9 +188,9 @@ def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID 
             atomic_within(milliseconds=STEP_MS, error=NoteSaveTimeout),
             connection.cursor() as cursor,
         ):
-            cursor.execute(_REINDEX, [owner_id, after, notes])
+            cursor.execute(_LOCK_OF_OWNER, [owner_id, after, notes])
             ids: list[UUID] = [note_id for (note_id,) in cursor.fetchall()]
-            cursor.execute(_WRITE, [ids])
+            _write_anew(ids)
     except NoteSaveTimeout:
         if time.monotonic() - began < STEP_MS / 1000:
             raise OperationalError("The step was cancelled from outside.") from None
@@ -196,7 +200,7 @@ def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID 
     if not ids:
         fill_soon()
         return None
-    return ids[0]
+    return ids[-1]
 
 
 def _passed_over(owner_id: int, after: UUID) -> UUID | None:

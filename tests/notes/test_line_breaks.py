@@ -19,6 +19,7 @@ texts = st.lists(st.sampled_from(["a", "b", "\r\n", "\n", "\r", "é"]), max_size
         ("a\rb\rc", "a\r\nc", "a\rc"),
         ("", "a\r\nb", "a\nb"),
         ("a\r\n", "", ""),
+        ("\ra\n", "\r\n\r\n", "\n\n"),
     ],
 )
 def test_lines_keep_their_breaks(before, sent, after):

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from notes.models import Note
+from notes.models import Note, NoteRevision
 from tests.notes.writing import note_create, note_update
 
 pytestmark = pytest.mark.django_db
@@ -195,9 +195,19 @@ def test_conflict_shows_both_texts_and_loses_neither(browser, user, note):
     assert 'name="version" value="2"' in page
     note.refresh_from_db()
     assert note.content == "theirs"
-    assert browser.post(url("edit", note), data | {"version": 2}).status_code == 302
+    assert 'name="over" value="1"' in page
+    assert browser.post(url("edit", note), data | {"version": 2, "over": 1}).status_code == 302
     note.refresh_from_db()
     assert note.content == "mine"
+
+
+def test_what_is_saved_over_stays_in_the_history(browser, note):
+    data = {"title": "Groceries", "folder": "/", "tags": "", "content": "theirs", "version": 1}
+    assert browser.post(url("edit", note), data).status_code == 302
+    mine = data | {"content": "mine", "version": 2, "over": 1}
+    assert browser.post(url("edit", note), mine).status_code == 302
+    contents = list(NoteRevision.objects.order_by("version").values_list("content", flat=True))
+    assert contents == ["milk & *eggs*", "theirs", None]
 
 
 def test_edit_without_a_version_is_a_conflict_and_changes_nothing(browser, note):

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import httpx
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
@@ -19,7 +19,7 @@ from procrastinate.contrib.django.models import ProcrastinateJob
 from accounts.models import User
 from accounts.services import token_create
 from notes.models import Note, NoteSearchEntry
-from notes.search import filling, jobs
+from notes.search import filling, jobs, search
 from notes.search.filling import FILL_TASK, fill, fill_step, reindex_step
 from tests.conftest import PROCRASTINATE_TABLES
 from tests.notes.writing import note_create, note_update
@@ -181,6 +181,56 @@ def test_persons_other_notes_are_written_anew_where_one_takes_too_long(
     assert seen == [first, slow, last, None]
     written = NoteSearchEntry.objects.filter(language="german").values_list("note_id", flat=True)
     assert set(written) == {first, last}
+
+
+def waits_for_a_lock(pid: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT wait_event_type FROM pg_stat_activity WHERE pid = %s", [pid])
+        return bool(cursor.fetchone() == ("Lock",))
+
+
+@pytest.mark.parametrize("anew", ["language", "rebuild"])
+def test_entries_are_written_anew_of_what_was_filled_while_the_note_was_waited_for(
+    transactional_db: None, anew: str
+) -> None:
+    alice = User.objects.create_user("alice")
+    note = note_create(owner=alice, content=LONG * 2 + "lastword")
+    pids: list[int] = []
+
+    def write_anew() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            pids.append(cursor.fetchone()[0])
+        if anew == "language":
+            reindex_step(owner_id=alice.pk, after=UUID(int=0))
+        else:
+            next(filling.rebuild(batch=10))
+        connections.close_all()
+
+    writing = threading.Thread(target=write_anew)
+    with transaction.atomic():
+        Note.objects.select_for_update().get(pk=note.pk)
+        fill_step()
+        writing.start()
+        while writing.is_alive() and not (pids and waits_for_a_lock(pids[0])):
+            pass
+    writing.join()
+
+    assert pending() == {note.pk: 0}
+    assert NoteSearchEntry.objects.filter(note_id=note.pk, pending=True).count() == 1
+    fill()
+    assert len(search(owner=alice, query="lastword").hits) == 1
+
+
+def test_entries_of_different_texts_are_written_anew(alice: User) -> None:
+    note = note_create(owner=alice, content=LONG * 2 + "lastword")
+    fill_step()
+    entry = NoteSearchEntry.objects.get(note_id=note.pk, pending=True)
+    entry.start += 100_000
+    entry.save(force_insert=True)
+    fill()
+    assert pending() == {}
+    assert len(search(owner=alice, query="lastword").hits) == 1
 
 
 @pytest.mark.thorough
