@@ -190,6 +190,8 @@ def chosen(reference: str) -> tuple[Endpoint | None, str]:
     if prefix in _ROWS and model:
         row = _ROWS[prefix]
         raise NoProviderError(f"{row.label} is not configured: set {row.variables}.")
+    if not endpoints and settings.NOTEWIRE_DEMO:
+        raise ModelUnknownError(f"There is no model {reference!r}: the demo alone is here.")
     if not endpoints:
         raise NoProviderError(f"No provider is configured that could have {reference!r}.")
     if prefix in named:

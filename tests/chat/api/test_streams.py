@@ -154,7 +154,7 @@ def test_a_model_that_nobody_has_is_an_error_in_both_forms(client):
     response = client.post(
         "/api/completions/", json={"content": "hello", "model": "nobody/none", "stream": False}
     )
-    assert (response.status_code, code) == (503, "no_provider")
+    assert (response.status_code, code) == (400, "model_unknown")
     assert response.json()["error"]["code"] == code
 
 

@@ -130,6 +130,15 @@ async def test_reference_without_a_model_is_unknown(catalogue, environment):
             await catalogue.resolve(reference)
 
 
+async def test_model_is_unknown_where_the_demo_alone_is_there(catalogue, environment):
+    environment(NOTEWIRE_DEMO=True)
+    for reference in ("gpt-5", "nobody/none"):
+        with pytest.raises(ModelUnknownError, match="the demo alone"):
+            await catalogue.resolve(reference)
+    with pytest.raises(NoProviderError, match="Groq is not configured"):
+        await catalogue.resolve("groq/llama")
+
+
 async def test_default_model_comes_before_the_first(catalogue, environment):
     environment(OPENAI_API_KEY="k", GROQ_API_KEY="k", NOTEWIRE_DEFAULT_MODEL="groq/llama")
     assert await resolved(catalogue) == ("groq", "llama")
