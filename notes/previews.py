@@ -15,7 +15,6 @@ from notes.rules import name_shown
 from tools.definitions import Preview
 
 _SIGNS = {"same": " ", "removed": "-", "added": "+"}
-_OPEN_END = "\n\\ No newline at end of file"
 _VERBS = {
     "append": "Append to the end of",
     "prepend": "Put at the beginning of",
@@ -35,11 +34,15 @@ def preview_of_creation(*, title: str, content: str, folder: str, tags: Iterable
 
 def preview_of_update(*, note: Note, mode: str, content: str, old_text: str) -> Preview:
     """Raises ``NotePassageError`` where there is no one passage to change."""
-    diff = _diff(note.content, _changed(note.content, mode, content, old_text))
+    after = _changed(note.content, mode, content, old_text)
+    diff = _diff(note.content, after)
     text = f"{_VERBS[mode]} “{name_shown(note.title.strip())}” in {note.folder}"
     lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
+    how = f"{lines} added, {diff.removed} removed"
+    if after != note.content and not (diff.added or diff.removed):
+        how = "only the line break at its end changes"
     return Preview(
-        text=f"{text}: {lines} added, {diff.removed} removed.",
+        text=f"{text}: {how}.",
         diff=_unified(diff),
         version=str(note.version),
     )
@@ -62,26 +65,12 @@ def _changed(before: str, mode: str, content: str, old_text: str) -> str:
 
 
 def _diff(before: str, after: str) -> TextDiff:
-    """As `diff -u` has it, where a newline ends a line and begins none.
-
-    That a text does not end with one is marked only where the two differ in it: it is so of most
-    notes, and a last line that stays is not to look removed and added.
-    """
-    unlike = _is_open(before) != _is_open(after)
-    return lines_diff(_text_lines(before, marked=unlike), _text_lines(after, marked=unlike))
+    """A newline ends a line and begins none; whether the last line has one is told in words."""
+    return lines_diff(_text_lines(before), _text_lines(after))
 
 
-def _is_open(text: str) -> bool:
-    return bool(text) and not text.endswith("\n")
-
-
-def _text_lines(text: str, *, marked: bool) -> list[str]:
-    if not _is_open(text):
-        return text.split("\n")[:-1]
-    lines = text.split("\n")
-    if marked:
-        lines[-1] += _OPEN_END
-    return lines
+def _text_lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _unified(diff: TextDiff) -> str | None:

@@ -158,9 +158,7 @@ def approval_shown(
         tool=visible(tool),
         seal=seal_of(approval),
         text=visible(str(preview.get("text", ""))),
-        diff=tuple(map(_line, str(preview.get("diff") or "").split("\n")))
-        if preview.get("diff")
-        else (),
+        diff=_diff_lines(str(preview.get("diff") or "")),
         arguments=_pretty(tool, approval.arguments),
         fields=fields,
         errors=tuple(draft.errors.get("", ())) if draft else (),
@@ -181,6 +179,12 @@ def _is_unseen(character: str) -> bool:
     if character in "\n\t":
         return False
     return character in _BLANK or unicodedata.category(character) in _UNSEEN
+
+
+def _diff_lines(diff: str) -> tuple[DiffLine, ...]:
+    """Where the lines of a text belong that is new as a whole needs no line to say it."""
+    lines = diff.split("\n") if diff else []
+    return tuple(_line(line) for line in lines if not line.startswith("@@ -0,0 "))
 
 
 def _line(line: str) -> DiffLine:

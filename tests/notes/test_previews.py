@@ -27,7 +27,6 @@ from tools.threads import unit_of_work
 pytestmark = pytest.mark.django_db
 
 HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-OPEN = "\\ No newline at end of file"
 CAREFUL = Policy(mode="careful")
 
 
@@ -53,7 +52,7 @@ def described(user: User, name: str, **arguments: Any) -> Described:
 def test_preview_of_a_new_note_shows_all_of_it(alice: User) -> None:
     found = described(alice, "note_create", title="Groceries", content="milk\neggs", tags=["food"])
     assert found.preview.text == "Make the note “Groceries” in / with the tags food."
-    assert found.preview.diff == f"@@ -0,0 +1,2 @@\n+milk\n+eggs\n{OPEN}"
+    assert found.preview.diff == "@@ -0,0 +1,2 @@\n+milk\n+eggs"
     assert Note.objects.count() == 0
 
 
@@ -148,12 +147,14 @@ async def test_approved_change_is_of_the_version_that_was_shown(alice: User) -> 
             "l1\nl2\nl3\n",
             "l1\nl2\nl3\nadded",
             "1 line added, 0 removed",
-            f"@@ -1,3 +1,4 @@\n l1\n l2\n l3\n+added\n{OPEN}",
+            "@@ -1,3 +1,4 @@\n l1\n l2\n l3\n+added",
         ),
         ("a\nb\n", "A\nb\n", "1 line added, 1 removed", "@@ -1,2 +1,2 @@\n-a\n+A\n b"),
         ("a\n", "", "0 lines added, 1 removed", "@@ -1 +0,0 @@\n-a"),
         ("", "a\n", "1 line added, 0 removed", "@@ -0,0 +1 @@\n+a"),
-        ("a", "a\n", "1 line added, 1 removed", f"@@ -1 +1 @@\n-a\n{OPEN}\n+a"),
+        ("a", "a\n", "only the line break at its end changes", None),
+        ("a\n", "a", "only the line break at its end changes", None),
+        ("a", "a", "0 lines added, 0 removed", None),
         ("a", "a\nb", "1 line added, 0 removed", "@@ -1 +1,2 @@\n a\n+b"),
         (
             "".join(f"{n}\n" for n in range(1, 21)),
@@ -163,7 +164,9 @@ async def test_approved_change_is_of_the_version_that_was_shown(alice: User) -> 
         ),
     ],
 )
-def test_preview_shows_what_diff_shows(before: str, after: str, text: str, diff: str) -> None:
+def test_preview_shows_what_diff_shows(
+    before: str, after: str, text: str, diff: str | None
+) -> None:
     note = Note(title="", folder="/", content=before, version=1)
     found = preview_of_update(note=note, mode="replace", content=after, old_text="")
     assert found.diff == diff
@@ -178,16 +181,22 @@ lines = st.lists(st.sampled_from(["", "a", "b", "c d", "é"]), max_size=8).map("
 def test_shown_diff_gives_the_new_text_from_the_old(before: str, after: str) -> None:
     note = Note(title="", folder="/", content=before, version=1)
     found = preview_of_update(note=note, mode="replace", content=after, old_text="")
-    assert _patched(before, found.diff or "") == after
+    assert _patched(before, found.diff or "") == _lines(after)
+    assert ("only the line break" in found.text) == (
+        before != after and _lines(before) == _lines(after)
+    )
     assert math.isfinite(int(found.version))
 
 
-def _patched(text: str, diff: str) -> str:
-    """The text with the hunks of a diff put in the place of what they say was there."""
-    is_open = bool(text) and not text.endswith("\n")
-    old = text.removesuffix("\n").split("\n") if text else []
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _patched(text: str, diff: str) -> list[str]:
+    """The lines of a text with the hunks of a diff put in the place of what they say was there."""
+    old = _lines(text)
     new: list[str] = []
-    at, sign, left = 0, "", [0, 0]
+    at, left = 0, [0, 0]
     for line in diff.split("\n") if diff else []:
         if found := HEADER.fullmatch(line):
             assert left == [0, 0]
@@ -196,9 +205,6 @@ def _patched(text: str, diff: str) -> str:
             new += old[at:start]
             at = start
             assert len(new) == int(found[3]) - (1 if left[1] else 0)
-            continue
-        if line == OPEN:
-            is_open = sign == "+"
             continue
         sign = line[0]
         if sign != "+":
@@ -209,5 +215,4 @@ def _patched(text: str, diff: str) -> str:
             new.append(line[1:])
             left[1] -= 1
     assert left == [0, 0]
-    new += old[at:]
-    return "\n".join(new) + ("" if is_open or not new else "\n")
+    return new + old[at:]

@@ -90,6 +90,12 @@ def test_card_shows_each_line_of_the_diff_as_what_it_is():
     assert '<span class="same"> c</span>' in html
 
 
+def test_card_of_a_new_text_says_nothing_of_its_place():
+    html = card(preview={"text": "Make it.", "diff": "@@ -0,0 +1,2 @@\n+a\n+@@ -0,0 +1 @@"})
+    assert "@@ -0,0 +1,2 @@" not in html
+    assert '<span class="added">+a</span><span class="added">+@@ -0,0 +1 @@</span>' in html
+
+
 def test_card_offers_only_what_helps_and_says_what_cannot_be_undone():
     html = card(scopes=("once",), effect="external")
     assert "approve-always" not in html
