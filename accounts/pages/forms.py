@@ -25,6 +25,12 @@ class FirstAccountForm(BaseUserCreationForm):  # type: ignore[type-arg]
         self.fields["password2"].label = "The password again"
         self.fields["password2"].help_text = ""
 
+    def focus_on_error(self) -> None:
+        """Where to write again; passwords are never shown again, so that is the first of them."""
+        if "username" not in self.errors:
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password1"].widget.attrs["autofocus"] = True
+
     def validate_password_for_user(self, user: AbstractUser, **options: Any) -> None:
         """What is wrong with the password is said where it is written first."""
         super().validate_password_for_user(user, "password1")  # type: ignore[misc]

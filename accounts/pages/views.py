@@ -45,6 +45,7 @@ class SetupView(View):
     def post(self, request: HttpRequest) -> HttpResponse:
         form = FirstAccountForm(request.POST)
         if not form.is_valid():
+            form.focus_on_error()
             return render(request, "accounts/setup.html", {"form": form})
         user = first_account_create(
             username=form.cleaned_data["username"], password=form.cleaned_data["password1"]

@@ -1,5 +1,6 @@
 """The first account: a one-time link that works until somebody has an account."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -70,6 +71,8 @@ def test_what_is_wrong_with_the_form_is_said_at_its_field(client, changes, field
     assert response.status_code == 200
     assert words in response.text
     assert list(response.context["form"].errors) == [field]
+    [focused] = re.findall(r"<input [^>]*autofocus[^>]*>", response.text)
+    assert f'name="{"username" if field == "username" else "password1"}"' in focused
     assert not User.objects.exists()
 
 
