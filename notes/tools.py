@@ -285,7 +285,8 @@ def note_update(
             seen_written(
                 conversation_id=context.conversation_id, note=note, whole=mode == "replace"
             )
-    return ToolOutput(_changed(note), f"{mode}, version {note.version}", (_touched(note),))
+    summary = f"{mode} “{_name(note.title)}”, version {note.version}"
+    return ToolOutput(_changed(note), summary, (_touched(note),))
 
 
 def _check_old_text(mode: str, old_text: str | None) -> None:

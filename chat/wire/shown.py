@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -162,7 +162,7 @@ def call_shown(
     return ShownCall(
         id=f"call-{message_id}-{position}",
         name=call.name,
-        subject="" if (subject := _subject(arguments)) in call.summary else subject,
+        subject="" if (subject := _subject(call.name, arguments)) in call.summary else subject,
         state=STATES.get(call.status, "error"),
         summary=call.summary or ("" if call.status in STATES else call.status),
         duration=_duration(call.duration_ms),
@@ -197,11 +197,13 @@ def _pretty(text: str, parsed: Any) -> str:
     return f"{shown[:SHOWN_CHARACTERS]}\n… {len(shown) - SHOWN_CHARACTERS} more characters"
 
 
-def _subject(arguments: Any) -> str:
-    """What a call is about in a few words: its first text that is not an id."""
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    for value in values:
-        if isinstance(value, str) and value.strip() and not _is_uuid(value):
+def _subject(tool: str, arguments: Any) -> str:
+    """What a call is about in a few words: its first text that is no id and no choice of a few."""
+    known = registry.get(tool)
+    fields = cast("dict[str, Any]", known.spec.parameters["properties"]) if known else {}
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
+        is_choice = "enum" in fields.get(name, {})
+        if isinstance(value, str) and value.strip() and not (is_choice or _is_uuid(value)):
             text = " ".join(value[: SUBJECT_CHARACTERS * 4].split())
             cut = len(text) > SUBJECT_CHARACTERS
             return f"{text[: SUBJECT_CHARACTERS - 1]}…" if cut else text

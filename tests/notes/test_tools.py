@@ -181,6 +181,7 @@ def test_note_update_changes_a_note_it_never_read(
     assert note_get(owner=alice, note_id=note.pk).content == text
     assert (body(output)["version"], body(output)["total_characters"]) == (2, len(text))
     assert touched(output) == [("note", str(note.pk), "T")]
+    assert output.summary == f"{mode} “T”, version 2"
 
 
 def test_note_update_replaces_only_what_was_read_whole(alice: User, context: ToolContext) -> None:
