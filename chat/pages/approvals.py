@@ -194,10 +194,11 @@ def _refused(
     request: PageRequest, asked: Sequence[Approval], refused: Sequence[Refused]
 ) -> HttpResponse:
     """Say what could not be taken. What the person wrote stays on the card."""
-    first = refused[0].error
+    stale = (each.error for each in refused if isinstance(each.error, ApprovalStaleError))
+    first = next(stale, refused[0].error)
     is_invalid = isinstance(first, ApprovalInvalidError)
     error = ApiError(first.code, str(first), 400 if is_invalid else 409)
-    if len(refused) > 1 and any(isinstance(each.error, ApprovalStaleError) for each in refused):
+    if len(refused) > 1 and isinstance(first, ApprovalStaleError):
         error.message = "What some of these calls would change is another by now. Look at them."
     rows = {row.id: row for row in asked}
     drafts = {
@@ -231,7 +232,7 @@ def _answered(
     drafts = drafts or {}
     first = asked[0]
     if not wants_json(request):
-        if error is not None:
+        if error is not None and not (drafts and error.code == "invalid"):
             messages.error(request, error.message)
         if drafts:
             waiting = _inbox(request, drafts)

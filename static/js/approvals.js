@@ -44,6 +44,14 @@ function tooEarly(call, approves) {
   return "";
 }
 
+let told = null;
+
+/** Why a word was not taken, until one is. */
+function tell(text) {
+  told?.remove();
+  told = toast(text, { error: true });
+}
+
 document.addEventListener("submit", async (event) => {
   const form = event.target.closest("[data-card]");
   if (!form) return;
@@ -54,7 +62,7 @@ document.addEventListener("submit", async (event) => {
   const approves = !button.value.startsWith("deny");
   for (const call of meant ? [meant] : form.querySelectorAll(PENDING)) {
     const early = tooEarly(call, approves);
-    if (early) return toast(early, { error: true });
+    if (early) return tell(early);
   }
   const fields = new FormData(form);
   fields.set("decision", button.value);
@@ -64,10 +72,13 @@ document.addEventListener("submit", async (event) => {
   form.dataset.busy = "";
   try {
     show((await post(button.getAttribute("formaction") ?? form.action, fields)).html, focused);
+    told?.remove();
   } catch (error) {
-    toast(error.message, { error: true });
-    if (error.body?.error?.html) show(error.body.error.html, focused);
-    else {
+    const { code, html } = error.body?.error ?? {};
+    const isShown = html && show(html, focused) && code === "invalid";
+    if (isShown) told?.remove();
+    else tell(error.message);
+    if (!html) {
       delete form.dataset.busy;
       for (const each of buttons) each.disabled = false;
     }
@@ -75,11 +86,11 @@ document.addEventListener("submit", async (event) => {
 });
 
 /** What the page shows of an answer's calls is one part of it, found by its id. Whoever had the focus
-    on the card finds it on what still waits, or on what is wrong. */
+    on the card finds it on what still waits, or on what is wrong: whether it shows such is returned. */
 function show(html, focused) {
   const part = nodes(html).firstElementChild;
   const shown = document.getElementById(part.id);
-  if (!shown) return;
+  if (!shown) return false;
   const before = shown.querySelectorAll(PENDING).length;
   place(shown, "replace", html);
   const now = document.getElementById(part.id);
@@ -88,6 +99,7 @@ function show(html, focused) {
   count(left.length - before);
   if (invalid) (invalid.matches("textarea") ? invalid : invalid.parentElement.querySelector("textarea"))?.focus();
   else if (focused && !now.contains(document.activeElement)) left[0]?.focus();
+  return Boolean(invalid);
 }
 
 function count(change) {

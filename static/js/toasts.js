@@ -2,6 +2,7 @@
 
 const region = document.getElementById("toasts");
 
+/** The message, for who takes it back. */
 export function toast(text, { error = false } = {}) {
   const box = document.createElement("div");
   box.className = error ? "toast error" : "toast";
@@ -14,6 +15,7 @@ export function toast(text, { error = false } = {}) {
   box.append(close);
   region.append(box);
   if (!error) setTimeout(() => box.remove(), 6000);
+  return box;
 }
 
 // What can be taken back stays longer.

@@ -254,6 +254,7 @@ def test_wrong_argument_is_said_at_its_field_and_nothing_typed_is_lost(client_of
         card = html[html.index(f"approval-{first.id}-edit") : html.index(f"approval-{second.id}")]
         assert re.search(r'<textarea [^>]*aria-invalid="true"[^>]*>\n</textarea>', card)
         assert "at least 1 character" in card
+        assert is_json or 'class="toast ' not in html
         assert "\nhm</textarea>" in card
         assert f'id="approval-{first.id}-edit" open' in html
         assert f'id="approval-{second.id}-edit">' in html
