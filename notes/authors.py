@@ -22,6 +22,7 @@ class Author:
 
     A token is told by its id and its name, as both outlive it. ``call_id`` is the id that a model
     gave its call, unique in the conversation. ``tainted``: it was shown text from outside before.
+    ``vouches``: they stand for what they import.
     """
 
     kind: AuthorKind
@@ -33,11 +34,12 @@ class Author:
     run_id: UUID | None = None
     call_id: str = ""
     tainted: bool = False
+    vouches: bool = False
 
     @property
     def brings_outside(self) -> bool:
         """Whether what they write may be somebody else's text."""
-        return self.tainted or self.via == "import"
+        return self.tainted or (self.via == "import" and not self.vouches)
 
     @classmethod
     def person(cls, user: AbstractBaseUser, via: Via, *, token: Any = None) -> Author:

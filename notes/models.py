@@ -233,6 +233,7 @@ class NoteTransfer(models.Model):
     """An import under way or done. ``position`` of ``total`` entries are settled for good.
 
     ``file`` is the random name under which the upload waits; empty once it is gone.
+    ``trusted``: its owner vouches for what it brings.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -243,6 +244,7 @@ class NoteTransfer(models.Model):
     file = models.CharField(max_length=60, blank=True, default="")
     folder = models.CharField(max_length=folders.MAX_LENGTH, default=folders.ROOT)
     overwrite = models.BooleanField(default=False)
+    trusted = models.BooleanField(default=False)
     status = models.CharField(max_length=10, choices=TransferStatus, default=TransferStatus.QUEUED)
     error = models.TextField(blank=True, default="")
     total = models.PositiveIntegerField(default=0)

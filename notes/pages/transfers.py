@@ -41,6 +41,7 @@ class ImportForm(forms.Form):
     overwrite = forms.BooleanField(
         required=False, label="Replace notes that were changed here since, too"
     )
+    trusted = forms.BooleanField(required=False, label="These are my own notes: trust them")
 
 
 @private_page
@@ -60,6 +61,7 @@ def transfers_page(request: PageRequest) -> HttpResponse:
                 name=file.name,
                 folder=form.cleaned_data["folder"],
                 overwrite=form.cleaned_data["overwrite"],
+                trusted=form.cleaned_data["trusted"],
             )
         except NoteError as error:
             field = error.field if isinstance(error, NoteInvalid) else None

@@ -42,8 +42,9 @@ def transfer_create(
     name: str = "",
     folder: str = ROOT,
     overwrite: bool = False,
+    trusted: bool = False,
 ) -> NoteTransfer:
-    """Keep an uploaded archive and queue its import."""
+    """Keep an uploaded archive and queue its import; ``trusted`` vouches for what is in it."""
     into = folder_normalised(folder)
     shown = text_checked(name, field="file")[-MAX_NAME:]
     file = uploads.store(archive)
@@ -52,7 +53,12 @@ def transfer_create(
             raise NoteInvalid("This is not a ZIP archive.", field="file")
         with transaction.atomic():
             transfer = NoteTransfer.objects.create(
-                owner_id=owner.pk, name=shown, file=file, folder=into, overwrite=overwrite
+                owner_id=owner.pk,
+                name=shown,
+                file=file,
+                folder=into,
+                overwrite=overwrite,
+                trusted=trusted,
             )
             task = app.configure_task(IMPORT_TASK, lock=f"notes.import:{owner.pk % LANES}")
             task.defer(transfer_id=str(transfer.pk))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 from uuid import UUID
 
@@ -73,7 +73,7 @@ class Batch:
     def __init__(self, owner: AbstractBaseUser, transfer: NoteTransfer, files: list[File]) -> None:
         self._owner = owner
         self._transfer = transfer
-        self._author = Author.person(owner, "import")
+        self._author = replace(Author.person(owner, "import"), vouches=transfer.trusted)
         self._files = files
         self._readable = [file for file in files if file.wanted is not None]
         self._new: list[File] = []
@@ -180,6 +180,7 @@ class Batch:
             folder=wanted.folder,
             tags=wanted.tags,
             language=wanted.language,
+            from_outside=False if self._transfer.trusted else None,
             expected_version=note.version,
         )
         return updated.version

@@ -45,8 +45,14 @@ def test_page_offers_export_and_takes_an_archive(client: Client, alice: User):
     transfer = NoteTransfer.objects.get()
     assert (sent.status_code, sent["Location"]) == (302, f"{PAGE}{transfer.pk}/")
     assert (transfer.owner_id, transfer.name, transfer.folder) == (alice.pk, "vault.zip", "/in/")
-    assert transfer.overwrite
+    assert (transfer.overwrite, transfer.trusted) == (True, False)
     assert "vault.zip" in client.get(PAGE).text
+
+
+def test_person_may_trust_what_they_import(client: Client):
+    assert "These are my own notes: trust them" in client.get(PAGE).text
+    client.post(PAGE, {"file": archive(), "trusted": "on"})
+    assert NoteTransfer.objects.get().trusted
 
 
 @pytest.mark.parametrize(

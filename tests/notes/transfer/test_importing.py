@@ -58,6 +58,19 @@ def test_changed_file_changes_its_note_and_what_a_person_changed_stays(
     assert Note.objects.count() == 3
 
 
+def test_import_that_is_trusted_marks_no_note_as_from_outside(alice: User, do_import: Importer):
+    def foreign() -> list[str]:
+        marked = Note.objects.filter(from_outside=True).order_by("title")
+        return list(marked.values_list("title", flat=True))
+
+    do_import(alice, VAULT)
+    assert foreign() == ["a", "c", "d"]
+    do_import(alice, VAULT | {"a.md": "newer", "e.md": "five"}, trusted=True)
+    assert foreign() == ["c", "d"]
+    do_import(alice, VAULT | {"a.md": "newest", "e.md": "five"})
+    assert foreign() == ["a", "c", "d"]
+
+
 def test_copies_of_a_file_that_say_the_same_id_become_two_notes(alice: User, do_import: Importer):
     said = "---\nid: 6fa459ea-ee8a-3ca4-894e-db77e160355e\n---\n"
     vault = {"a.md": said + "original", "copy.md": said + "copy", "z.md": said + "another"}
