@@ -51,7 +51,7 @@ from chat.models import (
     RunEvent,
     ToolCall,
 )
-from chat.runs import deciding, event_log, executor, flusher, lifecycle, recovery
+from chat.runs import approvals, deciding, event_log, executor, flusher, lifecycle, recovery
 from chat.transcript import conversations
 from chat.transcript.history import OPEN_STATUSES, branch_rows, history_messages
 from chat.types import Fault, RequestedCall, TextDelta, ThinkingDelta
@@ -75,6 +75,8 @@ pytestmark = pytest.mark.django_db
 #: How many games are played; none where nobody asks.
 EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "0"))
 HISTORY_BYTES = 6_000
+DAY = timedelta(days=1)
+LATE = approvals._late
 
 which = st.integers(0, 3)
 pieces = st.sampled_from(["milk ", "and\n\n", "käse\u2028", "w" * 2_500])
@@ -436,7 +438,8 @@ class Machine(RuleBasedStateMachine):
             finished=F("finished") - 3 * minute,
         )
         if is_late:
-            Approval.objects.filter(decision="").update(expires=timezone.now() - minute)
+            late = Approval.objects.filter(decision="", expires__lt=timezone.now() + 8 * DAY)
+            self.patch.setattr(approvals, "_late", late.all)
         gone = [each.worker_id for each in self.attempts if each not in self.carried.values()]
         _execute(
             "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' "
@@ -446,6 +449,7 @@ class Machine(RuleBasedStateMachine):
         recovery.stopped_close()
         recovery.orphans_close()
         recovery.late_expire()
+        self.patch.setattr(approvals, "_late", LATE)
         event_log.logs_fold()
 
     # The listeners.
