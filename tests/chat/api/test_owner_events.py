@@ -94,7 +94,9 @@ def test_listener_hears_of_every_change_of_a_note(user):
 def test_listener_hears_of_conversations(user):
     first = cursor(user)
     made = conversation_create(owner=user, title=SECRET)
-    conversation_update(owner=user, conversation_id=made.id, changes={"title": SECRET})
+    for _ in range(2):  # the second time nothing changes
+        changes = {"title": f"{SECRET} still"}
+        conversation_update(owner=user, conversation_id=made.id, changes=changes)
     conversation_delete(owner=user, conversation_id=made.id)
     run = run_start(owner=user, content=SECRET)
     assert kinds(told(user, first)) == [
