@@ -429,20 +429,22 @@ class Machine(RuleBasedStateMachine):
         _execute("DELETE FROM procrastinate_jobs WHERE id = %s", run.job_id)
 
     def sweep(self, is_late: bool) -> None:
-        """A minute later, or so long that nobody's word is awaited any more."""
-        minute = timedelta(minutes=1)
+        """A day later, or so long that nobody's word is awaited any more.
+
+        The database's ``now()`` stands still in a transaction: a day is more than a test lasts.
+        """
         Run.objects.update(
-            created=F("created") - minute,
-            started=F("started") - minute,
-            stop_requested=F("stop_requested") - minute,
-            finished=F("finished") - 3 * minute,
+            created=F("created") - DAY,
+            started=F("started") - DAY,
+            stop_requested=F("stop_requested") - DAY,
+            finished=F("finished") - DAY,
         )
         if is_late:
             late = Approval.objects.filter(decision="", expires__lt=timezone.now() + 8 * DAY)
             self.patch.setattr(approvals, "_late", late.all)
         gone = [each.worker_id for each in self.attempts if each not in self.carried.values()]
         _execute(
-            "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' "
+            "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 day' "
             "WHERE id = ANY(%s)",
             gone,
         )
