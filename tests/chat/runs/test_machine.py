@@ -15,7 +15,7 @@ import json
 import os
 from collections import Counter
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
@@ -96,21 +96,26 @@ WORDS: list[dict[str, Any]] = [
 decisions = st.sampled_from([WORDS[0], *WORDS])
 
 
+Key: TypeAlias = tuple[UUID | None, str]
+
+
 class World:
     """What tools do to it, and what may be done: a wall of a colour, and work that takes long."""
 
     def __init__(self) -> None:
         self.version = 1
-        self.done: list[str] = []
+        #: Calls that ran; one is known by its conversation and its id.
+        self.done: list[Key] = []
         #: Of each call, the last word that was taken: the decision, the value, what was seen.
-        self.words: dict[str, tuple[str, Any, int]] = {}
-        self.asked: set[str] = set()
+        self.words: dict[Key, tuple[str, Any, int]] = {}
+        self.asked: set[Key] = set()
         self.faults: list[str] = []
 
-    def do(self, call_id: str, name: str, value: Any) -> None:
-        self.done.append(call_id)
-        if name == "paint" or call_id in self.asked:
-            word = self.words.get(call_id)
+    def do(self, context: ToolContext, name: str, value: Any) -> None:
+        call = (context.conversation_id, context.call_id)
+        self.done.append(call)
+        if name == "paint" or call in self.asked:
+            word = self.words.get(call)
             seen = self.version if name == "paint" else word and word[2]
             if word != ("approved", value, seen):
                 self.faults.append(f"{name} {value} ran at {self.version}, and was told {word}")
@@ -133,14 +138,14 @@ def world():
         @make_tool(effect="external", preview=preview)
         def paint(context: ToolContext, value: int = 0) -> str:
             """Paint the wall."""
-            state[0].do(context.call_id, "paint", value)
+            state[0].do(context, "paint", value)
             state[0].version += 1
             return f"painted {value}"
 
         @make_tool(effect="write", deadline=600.0)
         async def work(context: ToolContext, value: int = 0) -> str:
             """Work for long."""
-            state[0].do(context.call_id, "work", value)
+            state[0].do(context, "work", value)
             await process.get().work_in_tool()
             return "worked"
 
@@ -302,7 +307,11 @@ class Machine(RuleBasedStateMachine):
             assert word["decision"] == "denied" or not is_stale
             parsed = json.loads(call.arguments or "null") or {}
             value = word.get("arguments", parsed).get("value", 0)
-            self.world.words[call.call_id] = (word["decision"], value, self.world.version)
+            self.world.words[call.conversation_id, call.call_id] = (
+                word["decision"],
+                value,
+                self.world.version,
+            )
 
     def decide_late(self, at: int, word: dict[str, Any]) -> None:
         """A word on what is decided, closed or gone: it changes nothing."""
@@ -500,7 +509,7 @@ class Machine(RuleBasedStateMachine):
         assert max(in_one.values(), default=0) <= 1
         pending = Approval.objects.filter(decision="").order_by("requested", "id")
         self.cards += [a for a in pending.values_list("id", flat=True) if a not in self.cards]
-        self.world.asked |= set(pending.values_list("call__call_id", flat=True))
+        self.world.asked |= set(pending.values_list("run__conversation_id", "call__call_id"))
         for run in Run.objects.all():
             self._run_holds(run)
         for conversation in Conversation.objects.all():
@@ -551,8 +560,9 @@ class Machine(RuleBasedStateMachine):
         assert not self.world.faults
         assert len(self.world.done) == len(set(self.world.done)), "a side effect came twice"
         unrun = ["pending", "awaiting_approval", "denied", "skipped"]
-        ran = ToolCall.objects.filter(call_id__in=self.world.done)
-        assert not ran.filter(status__in=unrun).exists(), "a call ran that was not to run"
+        calls = ToolCall.objects.filter(status__in=unrun)
+        unrun_calls = set(calls.values_list("conversation_id", "call_id"))
+        assert not unrun_calls & set(self.world.done), "a call ran that was not to run"
 
     def teardown(self) -> None:
         """Everything comes to its end, whatever state it was left in."""
