@@ -36,7 +36,7 @@ def test_default_model_without_any_provider_is_an_error(settings):
 
     [error] = check_default_model()
 
-    assert "No provider is configured" in error.msg
+    assert "the demo alone is here" in error.msg
 
 
 def test_demo_that_is_switched_off_is_no_default(settings):

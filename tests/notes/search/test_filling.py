@@ -189,6 +189,7 @@ def waits_for_a_lock(pid: int) -> bool:
         return bool(cursor.fetchone() == ("Lock",))
 
 
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("anew", ["language", "rebuild"])
 def test_entries_are_written_anew_of_what_was_filled_while_the_note_was_waited_for(
     transactional_db: None, anew: str
