@@ -4,7 +4,7 @@
 Needs Python 3.11 or newer and nothing else. The commands:
 
     run [options]       prepare everything and serve Notewire (manage.py serve)
-    test [options]      every check and every test; options go to pytest
+    test [options]      every check and every test; options go to pytest, in one run
     quick [options]     the checks, and in two minutes the tests that need no browser or server
     lock                resolve requirements/*.in into the hashed locks again
     manage ARGUMENTS    any command of manage.py
@@ -35,7 +35,13 @@ CHECKS = {
     "Migrations": ["manage.py", "makemigrations", "--check", "--dry-run"],
 }
 LOCKS = ["base", "dev", "matrix"]  # each holds what is in the one before it
-QUICK = ["-m", "not (server or browser or matrix or thorough)", "-n", "2"]
+# Servers and browsers are waited for: their tests run alone, so that what they wait for is in time.
+APART = "server or browser or matrix"
+TESTS = {
+    "Tests": ["-m", f"not ({APART})", "-n", "2", "--dist", "worksteal"],
+    "Tests of servers and pages": ["-m", APART],
+}
+QUICK = ["-m", f"not ({APART} or thorough)", "-n", "2", "--dist", "worksteal"]
 QUICK += ["--hypothesis-profile", "quick"]
 
 
@@ -49,9 +55,12 @@ def main(name: str = "run", *options: str) -> int:
     if name == "manage":
         install("base")
         return _become("manage.py", *options)
-    if name in ("test", "quick"):
-        install("matrix" if name == "test" else "dev")
-        return check(*(QUICK if name == "quick" else []), *options)
+    if name == "test":
+        install("matrix")
+        return check({"Tests": list(options)} if options else TESTS)
+    if name == "quick":
+        install("dev")
+        return check({"Tests": [*QUICK, *options]})
     if name == "lock":
         install("dev")
         return lock()
@@ -119,10 +128,11 @@ def _open_to_others() -> None:
                 path.chmod(mode | 0o044 | (0o011 if mode & 0o100 else 0))
 
 
-def check(*options: str) -> int:
+def check(tests: dict[str, list[str]]) -> int:
     """Every check, then the tests; all run, whatever fails before, and a summary ends it."""
+    commands = {title: ["-m", "pytest", *options] for title, options in tests.items()}
     results: dict[str, tuple[bool, float]] = {}
-    for title, command in {**CHECKS, "Tests": ["-m", "pytest", *options]}.items():
+    for title, command in {**CHECKS, **commands}.items():
         print(f"\n== {title} {'=' * (70 - len(title))}", flush=True)
         started = time.monotonic()
         passed = subprocess.call([PYTHON, *command]) == 0

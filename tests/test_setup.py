@@ -135,7 +135,7 @@ def test_script_can_be_read_by_an_old_python_to_say_so():
 
 def test_check_runs_everything_whatever_fails_and_says_so(machine, capsys):
     machine.failing = "ruff"
-    assert bootstrap.check("-x") == 1
+    assert bootstrap.check({"Tests": ["-x"]}) == 1
     assert [call[1:3] for call in machine.calls] == [
         ["-m", "ruff"],
         ["-m", "ruff"],
@@ -149,7 +149,18 @@ def test_check_runs_everything_whatever_fails_and_says_so(machine, capsys):
 
 
 def test_check_is_green_when_all_is(machine):
-    assert bootstrap.check() == 0
+    assert bootstrap.check(bootstrap.TESTS) == 0
+
+
+def test_every_test_is_in_one_part_of_the_whole_run(machine):
+    assert bootstrap.main("test") == 0
+    selections = [call[call.index("-m", 3) + 1] for call in machine.calls if "pytest" in call]
+    assert selections == [f"not ({bootstrap.APART})", bootstrap.APART]
+
+
+def test_options_are_for_one_run_of_the_tests(machine):
+    assert bootstrap.main("test", "tests/notes", "-x") == 0
+    assert [call[3:] for call in machine.calls if "pytest" in call] == [["tests/notes", "-x"]]
 
 
 def test_quick_leaves_out_what_takes_long(machine):

@@ -34,6 +34,7 @@ async def test_sweep_folds_logs_and_forgets_what_is_old(stage, start):
     assert await unit_of_work(_left, run) == (True, 1)
 
 
+@pytest.mark.server
 @pytest.mark.django_db(transaction=True)
 def test_process_that_serves_folds_logs_as_well(monkeypatch, request, user):
     """Its worker is a worker like any other: nobody has to start one for this."""

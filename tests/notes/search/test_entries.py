@@ -186,6 +186,7 @@ def test_last_line_of_the_longest_note_is_found_once_it_is_filled(
     assert NoteSearchEntry.objects.count() == 1
 
 
+@pytest.mark.thorough
 def test_worker_fills_what_is_pending(units: None, alice: User) -> None:
     note_create(owner=alice, title="long", content=filled("x ", 450_000) + "needle")
     asyncio.run(jobs.fill.func())
@@ -315,6 +316,7 @@ def test_save_within_a_transaction_leaves_its_time_limit_alone(alice: User) -> N
         assert cursor.fetchone() == ("7s",)
 
 
+@pytest.mark.thorough
 def test_rebuild_writes_all_entries_anew(alice: User) -> None:
     for number in range(5):
         note_create(owner=alice, title=str(number), content="milk")

@@ -115,6 +115,7 @@ def test_note_that_is_being_written_is_passed_over(alice: User) -> None:
     assert pending() == {}
 
 
+@pytest.mark.thorough
 def test_note_that_takes_too_long_is_set_aside_and_others_come_first(
     alice: User, brief: None
 ) -> None:
@@ -135,6 +136,7 @@ def test_note_that_takes_too_long_is_set_aside_and_others_come_first(
     assert second.due - timezone.now() > timedelta(minutes=3)
 
 
+@pytest.mark.thorough
 def test_note_that_was_set_aside_is_filled_at_once_when_its_text_changes(
     alice: User, brief: None
 ) -> None:
@@ -162,6 +164,7 @@ def test_step_that_is_cancelled_from_outside_sets_nothing_aside(
     assert pending() == {note.pk: 0}
 
 
+@pytest.mark.thorough
 def test_persons_other_notes_are_written_anew_where_one_takes_too_long(
     alice: User, brief: None
 ) -> None:
@@ -189,6 +192,7 @@ def waits_for_a_lock(pid: int) -> bool:
         return bool(cursor.fetchone() == ("Lock",))
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("anew", ["language", "rebuild"])
 def test_entries_are_written_anew_of_what_was_filled_while_the_note_was_waited_for(
