@@ -23,6 +23,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_block import StateBlock, blockquote, table
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, link
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -105,6 +106,39 @@ def _bounded_quote(state: StateBlock, first: int, end: int, silent: bool) -> boo
         state.env[_QUOTES] = depth
 
 
+def _tasks(state: StateCore) -> None:
+    """The mark at the beginning of a list item, ``[ ]`` or ``[x]``, becomes a box."""
+    for item, first, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if (item.type, first.type) != ("list_item_open", "paragraph_open"):
+            continue
+        if not (mark := _TASK.match(inline.content)):
+            continue
+        children = inline.children or []
+        # Where the brackets are a link or escaped, the text does not begin with them.
+        if not children or not children[0].content.startswith(mark[0]):
+            continue
+        children[0].content = children[0].content.removeprefix(mark[0])
+        children.insert(0, Token(TASK, "span", 0, meta={"done": mark[0] != "[ ]"}))
+
+
+_TASK = re.compile(r"\[[ xX]\](?=\s|$)")
+TASK = "task"
+DONE, OPEN = "Done:", "To do:"
+
+
+def _task(
+    _renderer: RendererHTML,
+    tokens: Sequence[Token],
+    index: int,
+    _options: OptionsDict,
+    _env: EnvType,
+) -> str:
+    """A box that is drawn by the style sheet, and read out as what it says."""
+    if tokens[index].meta["done"]:
+        return f'<span class="task done" role="img" aria-label="{DONE}">☑</span>'
+    return f'<span class="task" role="img" aria-label="{OPEN}">☐</span>'
+
+
 #: What is counted while a text is parsed and rendered.
 _QUOTES, _HIGHLIGHTED = "quotes", "highlighted"
 TABLE_SOURCE = "table_source"
@@ -148,6 +182,8 @@ def _parser(**options: Any) -> MarkdownIt:
     parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
     interrupted = ["paragraph", "reference", "blockquote", "list"]
     parser.block.ruler.at("blockquote", _bounded_quote, {"alt": interrupted})
+    parser.core.ruler.push(TASK, _tasks)
+    parser.add_render_rule(TASK, _task)
     parser.add_render_rule(TABLE_SOURCE, RendererHTML.code_block)
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("td_open", _cell_open)
@@ -167,10 +203,11 @@ _cleaner = nh3.Cleaner(
     },
     attributes={"a": {"href", "title"}, "ol": {"start"}},
     allowed_classes={
-        "span": {name for name in STANDARD_TYPES.values() if name},
+        "span": {"task", "done", *filter(None, STANDARD_TYPES.values())},
         "th": _alignments,
         "td": _alignments,
     },
+    tag_attribute_values={"span": {"role": {"img"}, "aria-label": {DONE, OPEN}}},
     # What scrolls must be reachable by keyboard.
     set_tag_attribute_values={"pre": {"tabindex": "0"}},
     url_schemes={"http", "https", "mailto"},

@@ -14,6 +14,7 @@ PIECES = [
     *("a", "b c", "  ", "    ", "\t", "\n", "\n\n", "\r\n", "\r", "-", "- ", "* ", "*", "**", "_"),
     *("1. ", "2) ", "+ ", "10. ", "# ", "> ", "```", "```python\n", "~~~", "~~", "---", "==="),
     *("|", "|-|-|\n", ":-:", "--|--\n", "a | b\n", "`", "[", "]", "](", "(", "[a](b)", "[a]: /x\n"),
+    *("[ ] ", "[x]", "- [X] "),
     *("<b>", "<!--", "&amp;", "\\", "x = 1", "é", "🎉", "\u2028", "\x0b", "\0", "![i](j)"),
 ]
 texts = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
@@ -91,6 +92,44 @@ def test_long_text_is_shown_as_its_source_whole_and_streamed(monkeypatch):
         assert streamed([text[i : i + size] for i in range(0, len(text), size)]) == whole
 
 
+TO_DO = '<span class="task" role="img" aria-label="To do:">☐</span>'
+DONE = '<span class="task done" role="img" aria-label="Done:">☑</span>'
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("- [ ] milk", f"<ul>\n<li>{TO_DO} milk</li>\n</ul>\n"),
+        ("- [x] *eggs*", f"<ul>\n<li>{DONE} <em>eggs</em></li>\n</ul>\n"),
+        ("1. [X] one\n2. two", f"<ol>\n<li>{DONE} one</li>\n<li>two</li>\n</ol>\n"),
+        ("- [ ]", f"<ul>\n<li>{TO_DO}</li>\n</ul>\n"),
+        ("- [x]\n  <b>", f"<ul>\n<li>{DONE}\n&lt;b&gt;</li>\n</ul>\n"),
+    ],
+)
+def test_item_of_a_task_list_has_a_box_that_can_be_read_out(text, html):
+    assert render(text) == html
+    assert streamed(list(text)) == html
+
+
+def test_items_of_a_loose_and_of_a_nested_list_have_boxes():
+    html = render("- [ ] a\n\n  - [x] b\n\n- c [ ] d")
+    assert f"<p>{TO_DO} a</p>" in html
+    assert f"<li>{DONE} b</li>" in html
+    assert "<p>c [ ] d</p>" in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[ ] a", "- [x](https://example.org)", "- \\[x] a", "- [y] a", "- [x]a", "- [] a"),
+        *("- `[x]` a", "- # [x] a", "- a\n  [x] b", "- &#91;x] a"),
+    ],
+)
+def test_brackets_elsewhere_are_text(text):
+    assert "task" not in render(text)
+    assert render(text) == streamed(list(text))
+
+
 HOSTILE = [
     "<script>pwned()</script>",
     "<img src=x onerror=pwned()>",
@@ -117,19 +156,21 @@ HOSTILE = [
     "<style>*{display:none}</style>",
     "<form action=/logout/><input name=csrfmiddlewaretoken></form>",
     '<p hx-get="/logout/" id="main" data-x="1">x</p>',
+    '- [x] <span role="button" aria-label="Log out">x</span>',
 ]
 TAGS = {
     *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "a", "code", "pre"),
     *("span", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = {"href", "title", "rel", "class", "start", "tabindex"}
+TASK = {"role": {"img"}, "aria-label": {"Done:", "To do:"}}
 
 
 def assert_harmless(html: str) -> None:
     for name, attributes in re.findall(r"<([a-z0-9]+)((?:\s[^<>]*)?)>", html):
         assert name in TAGS, html
         for attribute, value in re.findall(r'\s([a-zA-Z-]+)="([^"]*)"', attributes):
-            assert attribute in ATTRIBUTES, html
+            assert attribute in ATTRIBUTES or value in TASK[attribute], html
             if attribute == "href":
                 assert not re.match(r"(?i)\s*(javascript|vbscript|data):", value), html
         assert not re.sub(r'\s[a-zA-Z-]+="[^"]*"', "", attributes).strip(), html
