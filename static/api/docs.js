@@ -1,4 +1,15 @@
-// Swagger UI over our own document; requests of a logged-in person carry the CSRF token.
+// Swagger UI over our own document, light or dark as our pages are; requests of a logged-in person
+// carry the CSRF token.
+const page = document.documentElement;
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function followScheme() {
+  page.classList.toggle("dark-mode", page.dataset.theme ? page.dataset.theme === "dark" : dark.matches);
+}
+
+dark.addEventListener("change", followScheme);
+followScheme();
+
 const root = document.getElementById("swagger-ui");
 
 SwaggerUIBundle({

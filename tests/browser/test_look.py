@@ -85,3 +85,24 @@ def test_theme_follows_the_system_until_another_is_chosen(
     page.reload()
     assert page.evaluate(ground) == before
     expect(page.locator("html")).not_to_have_attribute("data-theme", other)
+
+
+@pytest.mark.parametrize("theme", ["", "light", "dark"])
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_page_of_the_api_has_the_colours_of_the_others(open_context, server, system, theme):
+    context = open_context(color_scheme=system)
+    if theme:
+        context.add_cookies([{"name": "theme", "value": theme, "url": server.url}])
+    page = context.new_page()
+    page.goto("/login/")
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    expected = page.evaluate(ground)
+    page.goto("/api/docs/")
+    title = page.locator(".swagger-ui .info .title")
+    expect(title).to_be_visible()
+    assert page.evaluate(ground) == expected
+    colour = title.evaluate("title => getComputedStyle(title).color.match(/\\d+/g).map(Number)")
+    assert (min(colour[:3]) > 180) == ((theme or system) == "dark")
+    if not theme:
+        page.emulate_media(color_scheme="dark" if system == "light" else "light")
+        expect(page.locator("html.dark-mode")).to_have_count(1 if system == "light" else 0)

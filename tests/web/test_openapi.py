@@ -84,7 +84,7 @@ def test_page_has_nothing_inline_and_nothing_from_elsewhere(client):
         assert body == ""
     assert "<style" not in page.text
     addresses = re.findall(r'(?:src|href)="([^"]*)"', page.text)
-    assert len(addresses) == 4
+    assert len(addresses) == 6
     for address in addresses:
         assert finders.find(address.removeprefix("/static/")), address
     policy = page["Content-Security-Policy"]
