@@ -17,7 +17,9 @@ function keep(element) {
   return {
     open: ids(element, "details[open]"),
     typed: [...element.querySelectorAll("textarea[id]")].filter((box) => box.value !== box.defaultValue),
-    read: [...element.querySelectorAll(".diff[id]")].filter((diff) => diff.scrollTop || "seen" in diff.dataset),
+    read: [...element.querySelectorAll(".diff[id]")].map((diff) => {
+      return { id: diff.id, text: diff.textContent, top: diff.scrollTop, seen: "seen" in diff.dataset };
+    }),
     focus,
     selection: focus?.matches("textarea") ? [focus.selectionStart, focus.selectionEnd] : null,
   };
@@ -29,11 +31,12 @@ function restore({ open, typed, read, focus, selection }) {
     const box = document.getElementById(id);
     if (box) box.value = value;
   }
-  for (const old of read) {
-    const diff = document.getElementById(old.id);
+  for (const { id, text, top, seen } of read) {
+    const diff = document.getElementById(id);
     // What changed has to be read again.
-    if (!diff || diff.textContent !== old.textContent) continue;
-    if ("seen" in old.dataset) diff.dataset.seen = "";
+    if (diff?.textContent !== text) continue;
+    diff.scrollTop = top;
+    if (seen) diff.dataset.seen = "";
   }
   if (!focus || document.contains(focus)) return;
   const again = document.getElementById(focus.id || focus.closest("[id]")?.id);

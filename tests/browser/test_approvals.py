@@ -109,8 +109,13 @@ def three_asked(page: Page) -> None:
     expect(page.locator(".approval.calm")).to_have_count(3)
 
 
+def last_diff(page: Page, what: str):
+    """Found and asked in one go: a card that is placed anew meanwhile leaves the old one behind."""
+    return page.evaluate(f"[...document.querySelectorAll('.diff')].at(-1).{what}")
+
+
 def read(page: Page) -> None:
-    page.locator(".diff").last.evaluate("diff => diff.scrollTo(0, diff.scrollHeight)")
+    last_diff(page, "scrollTo(0, 1e6)")
     expect(page.locator(".diff[data-seen]")).to_have_count(1)
 
 
@@ -185,6 +190,15 @@ def test_arguments_are_changed_on_the_card(page, three, watch):
     finished(page)
     expect(page.locator(".word").first).to_have_text("Denied by ada: not this")
     assert titles() == {"Second", "Three"}
+
+
+def test_diff_stays_where_it_was_scrolled_to_when_its_card_is_placed_anew(page, three):
+    three_asked(page)
+    last_diff(page, "scrollTo(0, 40)")
+    page.get_by_role("button", name="Deny and go on").first.click()
+    expect(page.locator(".word")).to_have_count(1)
+    assert last_diff(page, "scrollTop") == 40
+    expect(page.locator(".diff[data-seen]")).to_have_count(0)
 
 
 def test_cards_work_without_a_script(open_context, client_of, user, page, three, watch):
