@@ -94,12 +94,17 @@ class NdjsonStreamResponse(EventStreamResponse):
 
 
 class DeferredResponse(HandedOverResponse):
-    """Headers and cookies are what Django made them; status and body come when they are known."""
+    """Headers and cookies are what Django made them; status and body come when they are known.
 
-    def __init__(self, producer: Producer, *, label: str = "") -> None:
+    ``begun`` tells of work that goes on whether or not this answer can be given: where it cannot,
+    it is the body of a 202. An error would have programs ask for the same work again.
+    """
+
+    def __init__(self, producer: Producer, *, label: str = "", begun: bytes = b"") -> None:
         super().__init__(b"", content_type="application/json")
         self.producer = producer
         self.label = label
+        self.begun = begun
         self["Cache-Control"] = "no-store"
         self._start: Message = {}
         self._started = False
@@ -117,7 +122,9 @@ class DeferredResponse(HandedOverResponse):
         # which no client mistakes for a complete answer.
         if self._started:
             return
-        if is_outage(error):
+        if self.begun:
+            await self._answer(202, self.begun, {}, send)
+        elif is_outage(error):
             told = database_unavailable()
             body = json.dumps(told.body()).encode()
             await self._answer(told.status_code, body, {"Retry-After": f"{told.wait}"}, send)
@@ -125,7 +132,11 @@ class DeferredResponse(HandedOverResponse):
             await self._answer(500, _envelope("internal", "Something went wrong here."), {}, send)
 
     async def restart(self, send: Send) -> None:
-        if not self._started:
+        if self._started:
+            return
+        if self.begun:
+            await self._answer(202, self.begun, {}, send)
+        else:
             body = _envelope("restarting", "The server restarts. Try again in a moment.")
             await self._answer(503, body, {"Retry-After": "5"}, send)
 

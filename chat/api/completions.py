@@ -43,7 +43,8 @@ ANSWERS = {
     (200, "application/json"): OpenApiResponse(OpenApiTypes.OBJECT),
     202: OpenApiResponse(
         OpenApiTypes.OBJECT,
-        description="Without `stream`: calls wait for approval. `run`, `status`, `approvals`.",
+        description="Without `stream`: calls wait for approval (`run`, `status`, `approvals`), or "
+        "the run goes on while this server stops or has lost its database (`run`, `status`).",
     ),
     409: OpenApiResponse(ErrorSerializer, description="Another run is active: `run` is its id."),
     413: OpenApiResponse(ErrorSerializer, description="The message is too large."),
@@ -104,7 +105,8 @@ def delivered(request: Request, run: Run, *, stream: bool) -> HttpResponse:
             request, lambda runtime: follow(runtime, run.id), encode=chunks.encode, label=label
         )
     else:
-        response = DeferredResponse(lambda state: _body(state, run), label=label)
+        begun = sse.one_line({"run": str(run.id), "status": RunStatus.RUNNING.value})
+        response = DeferredResponse(lambda state: _body(state, run), label=label, begun=begun)
     response["X-Run-Id"] = str(run.id)
     response["X-Conversation-Id"] = str(run.conversation_id)
     return response

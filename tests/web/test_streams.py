@@ -81,6 +81,8 @@ urlpatterns = [
     path("api/later/", lambda request: _cookie(DeferredResponse(created))),
     path("api/later-stream/", lambda request: DeferredResponse(deferred_stream)),
     path("api/never/", lambda request: DeferredResponse(never)),
+    path("api/begun/", lambda request: DeferredResponse(created, begun=b'{"goes": "on"}')),
+    path("api/begun-never/", lambda request: DeferredResponse(never, begun=b'{"goes": "on"}')),
     path("api/echo/", csrf_exempt(lambda request: HttpResponse(str(len(request.body))))),
     path("plain/", lambda request: HttpResponse("plain")),
 ]
@@ -173,6 +175,12 @@ def test_deferred_failure_is_an_envelope(server, caplog):
     assert "the producer broke" in caplog.text
 
 
+def test_deferred_failure_of_what_goes_on_is_no_error(server, caplog):
+    response = httpx.get(f"{server.url}/api/begun-never/")
+    assert (response.status_code, response.json()) == (202, {"goes": "on"})
+    assert "the producer broke" in caplog.text
+
+
 @pytest.mark.parametrize("where", ["stream", "later"])
 def test_waiting_clients_hold_no_threads(server, where):
     before = threading.active_count()
@@ -204,18 +212,28 @@ def test_draining_ends_streams_with_a_comment(server):
     assert stage.closed.is_set()
 
 
-def test_draining_answers_deferred_with_503(server):
+def _answered_by_draining(server, where: str) -> httpx.Response:
     results: list[httpx.Response] = []
     thread = threading.Thread(
-        target=lambda: results.append(httpx.get(f"{server.url}/api/later/", timeout=10))
+        target=lambda: results.append(httpx.get(f"{server.url}/api/{where}/", timeout=10))
     )
     thread.start()
     while not stage.states:
         time.sleep(0.005)
     server.stop()
     thread.join(10)
-    assert results[0].status_code == 503
-    assert results[0].json()["error"]["code"] == "restarting"
+    return results[0]
+
+
+def test_draining_answers_deferred_with_503(server):
+    response = _answered_by_draining(server, "later")
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "restarting"
+
+
+def test_draining_answers_what_goes_on_with_202(server):
+    response = _answered_by_draining(server, "begun")
+    assert (response.status_code, response.json()) == (202, {"goes": "on"})
 
 
 def test_missing_slash_is_completed_under_api_without_redirect(server):

@@ -109,6 +109,13 @@ def test_answer_without_stream_is_one_body(client_of, user, units):
     assert data["conversation_id"] == str(run.conversation_id)
 
 
+def test_answer_without_stream_that_cannot_be_given_names_the_run_that_goes_on(client_of, user):
+    response = post(client_of(user), ALL, {"content": "Hi", "stream": False})
+    assert isinstance(response, DeferredResponse)
+    run = started(response)
+    assert json.loads(response.begun) == {"run": str(run.id), "status": "running"}
+
+
 @pytest.mark.parametrize(
     ("code", "status"),
     [("no_provider", 503), ("model_unknown", 400), ("provider_error", 502), ("internal", 500)],
