@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from django.contrib.auth import HASH_SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
@@ -97,7 +98,11 @@ def credential_of(request: Request) -> Credential:
     user_id = owner_of(request).pk
     if request.auth is not None:
         return Credential(user_id, token_id=request.auth.pk)
-    session = request._request.session
+    return session_credential(request._request.session, user_id=user_id)
+
+
+def session_credential(session: SessionBase, *, user_id: int) -> Credential:
+    """Of a person at a browser."""
     hash_ = session.get(HASH_SESSION_KEY, "")
     return Credential(user_id, session_key=session.session_key or "", password_hash=hash_)
 

@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chat.api.following import follow
+from chat.api.streaming import session_credential
 from chat.exceptions import (
     ChatError,
     ConversationBusyError,
@@ -89,7 +90,7 @@ def run_again_view(request: PageRequest, run_id: UUID, service: Callable[..., Ru
     """Go on with an answer that ended early, or answer its message once more."""
     try:
         run = service(owner=request.user, run_id=run_id)
-    except Run.DoesNotExist:
+    except (Run.DoesNotExist, Conversation.DoesNotExist):
         raise Http404 from None
     except (ConversationBusyError, RunSupersededError) as error:
         return error_response(request, ApiError(error.code, str(error), 409))
@@ -109,10 +110,12 @@ def run_stream_view(request: PageRequest, run_id: UUID) -> HttpResponse:
         raise Http404 from None
 
     owner = request.user
+    let_in = session_credential(request.session, user_id=owner.pk)
 
     async def source(state: Mapping[str, Any]) -> AsyncIterator[bytes]:
         stream = HtmlStream(run_id)
-        async with aclosing(follow(state["runtime"], run_id)) as batches:
+        runtime = state["runtime"]
+        async with runtime.guard.serving(let_in), aclosing(follow(runtime, run_id)) as batches:
             async for batch in batches:
                 if batch is None:
                     yield KEEP_ALIVE
@@ -140,6 +143,8 @@ def _send(request: PageRequest, conversation: Conversation | None) -> HttpRespon
             conversation_id=conversation.id if conversation else None,
             content=content,
         )
+    except Conversation.DoesNotExist:
+        raise Http404 from None
     except (ConversationBusyError, MessageTooLargeError) as error:
         status = STATUSES[type(error)]
         return _refused(request, conversation, ApiError(error.code, str(error), status))

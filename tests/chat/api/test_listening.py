@@ -226,3 +226,20 @@ def test_stream_of_whoever_is_not_let_in_any_more_ends_within_5_seconds(client, 
     listener.join(5)
     assert not listener.is_alive()
     assert client.get("/api/events/").status_code == 401
+
+
+def test_stream_of_a_page_ends_within_5_seconds_of_the_log_out(
+    client, server, chosen, user, client_of
+):
+    chosen(Paced(1))
+    run = run_start(owner=user, content="Go.")
+    browser = client_of(user)
+    cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
+    with httpx.Client(base_url=server.url, cookies=cookies, timeout=LISTEN_SECONDS) as page:
+        listener = Listener(page, f"/chat/runs/{run.id}/stream/", "done", 1).listen()
+        browser.logout()
+        listener.join(5)
+        assert not listener.is_alive()
+        assert b"event: done" not in listener.seen
+        assert b"event: error" not in listener.seen
+    client.post(f"/api/runs/{run.id}/stop/")
