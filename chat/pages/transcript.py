@@ -24,6 +24,7 @@ from chat.models import (
     RunEvent,
     RunStatus,
     ToolCall,
+    ToolCallStatus,
 )
 from chat.runs.approvals import approval_folded
 from chat.transcript import selectors
@@ -31,6 +32,8 @@ from chat.types import StopReason, Touched
 from chat.wire.shown import ShownMessage, ShownRun, UndoState, run_shown
 from notes.undo import calls_in_effect
 from web.markdown import render
+
+_IN_EFFECT = (ToolCallStatus.DONE, ToolCallStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,14 @@ def _shown_runs(
 
 
 def undo_states(*, owner: User, messages: Iterable[Message]) -> dict[str, UndoState]:
-    """Of every call that is done, by the model's id: whether what it changed can be undone."""
-    done = [call for row in messages for call in row.tool_calls.all() if call.status == "done"]
-    left = calls_in_effect(owner=owner, tool_call_ids=[call.id for call in done]) if done else {}
+    """Of every call that may have changed something, by the model's id: whether to undo it.
+
+    One whose outcome was not known when its answer ended may have taken effect all the same.
+    """
+    calls = [c for row in messages for c in row.tool_calls.all() if c.status in _IN_EFFECT]
+    left = calls_in_effect(owner=owner, tool_call_ids=[c.id for c in calls]) if calls else {}
     states: dict[bool | None, UndoState] = {True: "possible", False: "undone", None: ""}
-    return {call.call_id: states[left.get(call.id)] for call in done}
+    return {call.call_id: states[left.get(call.id)] for call in calls}
 
 
 def run_messages(*, run_id: UUID) -> list[Message]:

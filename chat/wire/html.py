@@ -168,6 +168,10 @@ class HtmlStream:
             for message_id, stream in self._texts.items():
                 for block in stream.feed("", end=True):
                     yield _block(message_id, block)
+            # What is not known to have taken effect may have: by now its undo says so.
+            for message in self._folded.messages:
+                if any(call.status == "unknown" for call in message.calls):
+                    yield self._calls_frame(message)
         yield self._end_frame()
 
     def _end_frame(self) -> Frame:

@@ -16,7 +16,7 @@ from chat.events import (
     ToolStarted,
     ToolUse,
 )
-from chat.models import Message, Run, ToolCall
+from chat.models import Message, Run, RunEvent, ToolCall
 from chat.pages.transcript import run_undo_states
 from chat.runs import event_log
 from chat.runs.lifecycle import run_start
@@ -132,6 +132,16 @@ def streamed(run) -> str:
     return page.inner(f"run-{run.id}")
 
 
+def unknown(run, position: int) -> None:
+    """Its answer ended while it ran: nobody was told what came of it."""
+    call = ToolCall.objects.get(message__run=run, position=position)
+    call.status, call.is_error, call.extra = "unknown", True, {}
+    call.save()
+    event = RunEvent.objects.get(run=run, kind="tool_result", data__tool_call_id=call.call_id)
+    event.data |= {"status": "unknown", "is_error": True, "touched": []}
+    event.save()
+
+
 def call_url(run, position: int) -> str:
     message = Message.objects.get(run=run, role="assistant")
     return reverse("chat:call-undo", args=[message.id, position])
@@ -148,6 +158,24 @@ def test_what_changed_a_note_has_an_undo_and_so_has_all_of_it(client_of, user, r
     assert call_url(run, 1) in page
     assert call_url(run, 2) not in page
     assert page.count(ALL) == 1
+    assert bare(page) == bare(streamed(run))
+
+
+def test_call_of_unknown_outcome_that_took_effect_can_be_undone(client_of, user, run):
+    unknown(run, 1)
+    page = shown(client_of(user), run)
+    assert page.count("data-undo") == 3
+    assert call_url(run, 1) in page
+    assert bare(page) == bare(streamed(run))
+    client_of(user).post(call_url(run, 1))
+    assert [note.title for note in Note.objects.owned_by(user)] == ["Note 0"]
+
+
+def test_call_of_unknown_outcome_that_took_no_effect_has_no_undo(client_of, user, run):
+    unknown(run, 1)
+    NoteRevision.objects.filter(tool_call__position=1).delete()
+    page = shown(client_of(user), run)
+    assert page.count("data-undo") == 1
     assert bare(page) == bare(streamed(run))
 
 
