@@ -33,8 +33,15 @@ export class Composer {
       this.halt();
     });
     addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing) this.halt();
+      if (event.key === "Escape" && !event.defaultPrevented && !event.isComposing && !this.isElsewhere(event)) this.halt();
     });
+  }
+
+  /** Escape is meant for a menu that is open, for a field that is typed in, or for a card that waits:
+      stopping would take back a question before it is answered. */
+  isElsewhere({ target }) {
+    const typing = target !== this.box && target.matches?.("input, textarea, select");
+    return this.isAwaiting || typing || document.querySelector(":popover-open") !== null;
   }
 
   keep() {

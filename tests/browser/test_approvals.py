@@ -46,6 +46,20 @@ def test_person_approves_and_a_second_tab_follows(page, user):
     assert page.locator("#transcript").inner_text() == live
 
 
+def test_escape_takes_no_question_back(page, user):
+    page.goto("/")
+    send(page, STORY)
+    asked(page)
+    page.get_by_label("Reason").fill("not")
+    page.keyboard.press("Escape")
+    page.locator(".approval.pending").focus()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.locator(".approval.approved .word")).to_have_text("Approved by ada")
+    finished(page)
+    assert Note.objects.filter(owner=user, title="Groceries").count() == 1
+
+
 def test_person_denies_with_a_reason_in_the_inbox(page, user):
     page.goto("/")
     send(page, STORY)

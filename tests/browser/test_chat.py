@@ -65,6 +65,21 @@ def test_answer_is_stopped_and_keeps_its_words(page, answer_with):
     expect(page.locator(".answer .prose")).to_have_text("Once")
 
 
+def test_escape_that_closes_a_menu_stops_no_answer(page, answer_with):
+    provider = Paced("Once ", "upon a time")
+    answer_with(provider)
+    page.goto("/")
+    send(page, "Tell me")
+    expect(page.locator(".answer .prose")).to_have_text("Once")
+    page.get_by_role("button", name="Rename, archive or delete").click()
+    expect(page.locator("#conversation-menu")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#conversation-menu")).to_be_hidden()
+    provider.go_on()
+    finished(page)
+    expect(page.locator(".answer .prose")).to_have_text("Once upon a time")
+
+
 def test_escape_stops_also_after_a_reload(page, answer_with):
     answer_with(Paced("Once ", "upon a time"))
     page.goto("/")
