@@ -28,7 +28,8 @@ from config.health import Health
 logger = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
-BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 33 * MIB}  # an archive, and the form around it
+#: An archive, and the form around it; the form of a card, with the arguments of all its calls.
+BODY_CAPS = {"/api/notes/": 32 * MIB, "/notes/": 33 * MIB, "/approvals/": 8 * MIB}
 FORMS = ("/notes/transfers/",)
 LEAVE_SOON = "tools.leaving.leave_soon"
 

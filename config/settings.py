@@ -139,6 +139,8 @@ LOGOUT_REDIRECT_URL = "login"
 CSRF_FAILURE_VIEW = "web.errors.csrf_failure"
 # The ASGI edge holds the real limits, 1 MiB nearly everywhere: this is the largest of them.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024
+# The card of an answer has fields for each argument of each of its calls.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000
 
 REST_FRAMEWORK = {
     # Tokens first: the first scheme words the 401 that an anonymous request gets.

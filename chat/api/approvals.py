@@ -130,6 +130,8 @@ class DecisionSerializer(serializers.Serializer[Any]):
     digest = serializers.CharField(
         required=False,
         default=None,
+        # That of an approval of what can no longer be done.
+        allow_blank=True,
         max_length=64,
         help_text="With approve: the `digest` of the approval as it was looked at.",
     )

@@ -136,15 +136,18 @@ def together_view(request: PageRequest, message_id: UUID) -> HttpResponse:
             else:
                 edited |= {} if changed is None else {row.id: changed}
     unclear = {each.approval_id for each in refused}
-    refused += approvals_decide(
-        owner=request.user,
-        approval_ids=[row.id for row in waiting if row.id not in unclear],
-        decision=button.decision,
-        reason=reason if button.decision == "denied" else "",
-        arguments=edited,
-        go_on=button.go_on,
-        seen={row.id: _seen(request, row) for row in waiting},
-    )
+    try:
+        refused += approvals_decide(
+            owner=request.user,
+            approval_ids=[row.id for row in waiting if row.id not in unclear],
+            decision=button.decision,
+            reason=reason if button.decision == "denied" else "",
+            arguments=edited,
+            go_on=button.go_on,
+            seen={row.id: _seen(request, row) for row in waiting},
+        )
+    except Approval.DoesNotExist:
+        raise Http404 from None
     return _refused(request, asked, refused) if refused else _answered(request, asked)
 
 

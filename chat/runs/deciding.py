@@ -97,7 +97,9 @@ def approval_decide(
     else:
         edited = None
     with transaction.atomic():
-        run = Run.objects.select_for_update(no_key=True).get(id=approval.run_id)
+        run = Run.objects.select_for_update(no_key=True).filter(id=approval.run_id).first()
+        if run is None:  # its conversation was deleted meanwhile
+            raise Approval.DoesNotExist
         approval = approvals.approval_get(owner=owner, approval_id=approval_id)
         if approval.decision or run.status != RunStatus.AWAITING_APPROVAL:
             return _closed(approval, word)

@@ -6,7 +6,8 @@ import pytest
 from django.urls import reverse
 
 from chat.models import ToolRule
-from chat.runs import event_log
+from chat.runs import deciding, event_log
+from chat.transcript.conversations import conversation_delete
 from chat.wire.html import HtmlStream
 from tests.chat.wire.page import MiniPage
 from tests.chat.wire.parser import parse
@@ -194,12 +195,41 @@ def test_all_are_approved_in_one_go(client_of, user, waiting, lamp):
     assert lamp.set == ["red", "blue"]
 
 
+def test_card_of_very_many_calls_can_be_decided(client_of, user, waiting, lamp):
+    paused = waiting("red")
+    lamp.step = 0
+    others = {f"argument-{number}-colour": "red" for number in range(2_000)}
+    assert decide_all(client_of(user), paused.approvals, **others).status_code == 200
+    assert paused.approvals[0].decision == "approved"
+
+
 @pytest.mark.parametrize(("decision", "ends"), [("deny", "denied"), ("deny-on", "end_turn")])
 def test_all_are_denied_in_one_go(client_of, user, waiting, lamp, decision, ends):
     paused = waiting("red", "blue")
     response = decide_all(client_of(user), paused.approvals, decision, reason="not now")
     assert words(response.json()["html"]) == ["Denied by ada: not now"] * 2
     assert paused.go_on().stop_reason == ends
+    assert lamp.set == []
+
+
+def over_rest(client, approval):
+    word = {"decision": "approve"}
+    return client.post(f"/api/approvals/{approval.id}/", word, content_type="application/json")
+
+
+@pytest.mark.parametrize("word", [decide, lambda client, one: decide_all(client, [one]), over_rest])
+def test_word_beside_the_deletion_of_its_conversation_is_not_found(
+    client_of, user, waiting, lamp, monkeypatch, word
+):
+    paused = waiting("red")
+    describe = deciding._described
+
+    def described(*asked):
+        conversation_delete(owner=user, conversation_id=paused.run.conversation_id)
+        return describe(*asked)
+
+    monkeypatch.setattr(deciding, "_described", described)
+    assert word(client_of(user), paused.approvals[0]).status_code == 404
     assert lamp.set == []
 
 
