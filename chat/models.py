@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 
 class Conversation(models.Model):
@@ -55,6 +56,7 @@ class Message(models.Model):
 
     ``finish_reason`` is empty while an assistant message is being written. The four token columns
     are disjoint buckets, null where nothing was reported. Tool results are columns of the calls.
+    ``created`` is the database's time, as of runs: their order must not be that of hosts' clocks.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -84,7 +86,7 @@ class Message(models.Model):
     )
     iteration = models.PositiveSmallIntegerField(null=True, blank=True)
     extra = models.JSONField(default=dict, blank=True)
-    created = models.DateTimeField(auto_now_add=True)
+    created = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         ordering: ClassVar[list[str]] = ["created", "id"]
@@ -192,7 +194,7 @@ class Run(models.Model):
     attempt = models.PositiveIntegerField(default=0)
     job_id = models.BigIntegerField(null=True, blank=True)
     log_folded = models.BooleanField(default=False, editable=False)
-    created = models.DateTimeField(auto_now_add=True)
+    created = models.DateTimeField(db_default=Now(), editable=False)
     started = models.DateTimeField(null=True, blank=True)
     finished = models.DateTimeField(null=True, blank=True)
 

@@ -273,8 +273,11 @@ def _begun(run_id: UUID, status: RunStatus) -> bool:
 
 
 def _tip(run: Run) -> UUID:
-    """The last message of the run's own branch; what it follows where nothing came yet."""
-    last = run.messages.order_by("-created", "-id").values_list("id", flat=True).first()
+    """The last message of the run's own branch; what it follows where nothing came yet.
+
+    It is the one that none of them follows: clocks may say otherwise.
+    """
+    last = run.messages.exclude(children__run=run).values_list("id", flat=True).first()
     return last or run.base_id or run.message_id
 
 

@@ -1,17 +1,22 @@
+import itertools
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connections, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
 from procrastinate.contrib.django import app
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from chat import events
 from chat.exceptions import ConversationBusyError, FencedOut, MessageTooLargeError
 from chat.models import Conversation, Message, Run, RunEvent, ToolCall
-from chat.runs import lifecycle, records
+from chat.runs import lifecycle, records, resume
 from chat.runs.records import Fence, Record
+from chat.transcript.selectors import conversation_messages
 from chat.types import Completion, ToolMessage, UserMessage
 from chat.types import ToolCall as Call
 
@@ -162,6 +167,35 @@ def test_run_begin_takes_on_the_unfinished_message_of_a_lost_attempt(user):
     assert second.progress.open_message_id == message_id
     assert second.progress.iterations == 0
     assert second.progress.history == (UserMessage("one"),)
+
+
+@pytest.fixture
+def turning_back(monkeypatch):
+    """Every host's clock is a minute behind that of the one before."""
+    now, hosts = timezone.now(), itertools.count()
+    monkeypatch.setattr(timezone, "now", lambda: now - next(hosts) * timedelta(minutes=1))
+
+
+def test_run_goes_on_from_its_last_message_whatever_the_clocks_say(user, turning_back):
+    run = lifecycle.run_start(owner=user, content="one")
+    first = begin(run)
+    batch(first, messages=[record(first, "Once", completed(uuid4()))])
+    Message.objects.filter(content="Once").update(created=Now() + timedelta(hours=1))
+    second = begin(run)
+    batch(second, messages=[record(second, "more", completed(uuid4()))])
+
+    assert Message.objects.get(id=begin(run).tip_id).content == "more"
+
+
+def test_run_that_was_started_later_comes_later_whatever_the_clocks_say(user, turning_back):
+    first = lifecycle.run_start(owner=user, content="one")
+    lifecycle.run_close(run_id=first.id, reason="stopped")
+    conversation_id = first.conversation_id
+    second = lifecycle.run_start(owner=user, content="two", conversation_id=conversation_id)
+
+    assert resume.run_after(conversation_id=conversation_id, run_id=first.id) == second.id
+    messages = conversation_messages(owner=user, conversation_id=conversation_id)
+    assert [message.content for message in messages] == ["one", "two"]
 
 
 def test_run_begin_computes_pending_calls_from_the_rows(user):
