@@ -28,6 +28,9 @@ _FINISH: dict[str, FinishReason] = {
     "content_filter": "refusal",
 }
 
+#: What the end of a message with calls is called.
+_ANNOUNCED = frozenset({"tool_calls", "function_call", "tool_use"})
+
 #: Words that vendors use for a turn that went wrong without an error object.
 _BROKEN = frozenset({"error", "abort", "insufficient_system_resource"})
 
@@ -244,7 +247,8 @@ class Assembler:
             return "error"
         if limited := _FINISH.get(self._finish or ""):
             return limited
-        if calls:
+        # Without any it is a call that was announced and not sent.
+        if calls or (self._finish in _ANNOUNCED and not refusal):
             return "tool_use"
         return "refusal" if refusal else "end_turn"
 

@@ -291,11 +291,16 @@ def test_calls_decide_that_tools_are_used(finish):
     assert completion.finish_reason == "tool_use"
 
 
+@pytest.mark.parametrize("finish", ["tool_calls", "function_call"])
+def test_call_that_is_announced_and_not_sent_is_no_end(finish):
+    assert complete(delta(finish, content="I will look.")).finish_reason == "tool_use"
+    assert complete(delta(finish, refusal="No.")).finish_reason == "refusal"
+
+
 def test_limit_and_filter_outrank_calls():
     calls = [call(index=0, id="a", name="f", arguments='{"a"')]
     assert complete(delta("length", tool_calls=calls)).finish_reason == "max_tokens"
     assert complete(delta("content_filter", tool_calls=calls)).finish_reason == "refusal"
-    assert complete(delta("tool_calls")).finish_reason == "end_turn"
 
 
 def calls_of(*chunks, known_tools=("note_search", "note_list")):
