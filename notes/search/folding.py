@@ -84,10 +84,11 @@ _ADDED = re.compile(f"[{_ADDED_CLASS}]")
 _INVISIBLE = re.compile(f"[{INVISIBLE_CLASS}]+")
 _JOINERS = re.compile(f"([{LATIN_CLASS}])[{JOINER_CLASS}]+")
 _LONG_RUN = re.compile(f"([{MARKS_CLASS}]{{{MAX_MARKS}}})[{MARKS_CLASS}]+")
-_ACCENT = re.compile("(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f]")
-_LETTERS = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe"} | dict(zip("ẞøØłŁđĐÆŒı", "SoOlLdDAOi", strict=True))
-)
+#: Hebrew points and Arabic vowel signs, which hardly anybody types.
+_POINTS = "\u0591-\u05bd\u05bf\u05c1-\u05c2\u05c4-\u05c5\u05c7\u064b-\u0652\u0670"
+_ACCENT = re.compile(f"(?<![иИ])\u0306|[\u0300-\u0305\u0307-\u036f{_POINTS}]")
+_SINGLE = dict(zip("ẞøØłŁđĐÆŒıȺⱥȾⱦʻʼ", "SoOlLdDAOiAaTt''", strict=True))
+_LETTERS = str.maketrans({"ß": "ss", "æ": "ae", "œ": "oe"} | _SINGLE)
 
 
 def cjk_runs(folded: str) -> list[str]:

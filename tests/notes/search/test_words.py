@@ -245,3 +245,36 @@ def test_time_of_an_entry_is_in_proportion_to_its_text(db: None, run: str) -> No
     text = (run * 80_000)[:80_000]
     small, large = spent(text[: len(text) // STEP]), spent(text)
     assert large < 4 * STEP * max(small, 0.004)
+
+
+#: Letters that take more bytes when they are small, and words that stemmers make longer.
+GROWING = ["Ⱥ" * 1000, "Ⱦ" * 683, "Ⱥ" * 100_000, "k" * 2046, "k" * 2030 + "blized" * 2, "İ" * 2000]
+
+
+@pytest.mark.parametrize("word", GROWING, ids=lambda word: f"{len(word)} of {word[0]}")
+def test_word_that_is_too_long_for_the_index_is_saved_and_found_as_text(
+    alice: User, word: str
+) -> None:
+    note_create(owner=alice, title="other", content="nothing of all that")
+    note_create(owner=alice, title="x", content=f"before {word} behind")
+    assert found(alice, "before") == found(alice, "behind") == ["x"]
+    for typing in (False, True):
+        assert [hit.title for hit in search(owner=alice, query=word, typing=typing).hits] == ["x"]
+    assert found(alice, f'"{word}"') == found(alice, f"behind {word}") == ["x"]
+
+
+def test_words_are_found_without_points_and_with_any_apostrophe(alice: User) -> None:
+    note_create(owner=alice, title="hebrew", content="שָׁלוֹם עולם")
+    note_create(owner=alice, title="arabic", content="مُحَمَّد", language="simple")
+    note_create(owner=alice, title="ukrainian", content="п\u02bcять яблук")
+    note_create(owner=alice, title="stroke", content="Ⱥⱥ Ⱦⱦ")
+    for query, title in [
+        ("שלום", "hebrew"),
+        ("שָׁלוֹם", "hebrew"),
+        ("محمد", "arabic"),
+        ("п'ять", "ukrainian"),
+        ("п\u2019ять", "ukrainian"),
+        ("п\u02bcять", "ukrainian"),
+        ("aa ⱦⱦ", "stroke"),
+    ]:
+        assert found(alice, query) == [title], query
