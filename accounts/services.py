@@ -61,6 +61,20 @@ def _grantable(maker: ApiToken | None) -> frozenset[str]:
     return own | (frozenset(Scope.values) - {Scope.APPROVE}) if Scope.ADMIN in own else own
 
 
+def scopes_checked(scopes: Collection[str]) -> None:
+    """Refuse scopes that there are not, and none at all."""
+    if unknown := sorted(set(scopes) - set(Scope.values)):
+        raise invalid(f"Unknown scope: {', '.join(unknown)}.", field="scopes")
+    if not scopes:
+        raise invalid("Give at least one scope.", field="scopes")
+
+
+def expiry_checked(expires: datetime) -> None:
+    """Refuse a time that has passed."""
+    if expires <= timezone.now():
+        raise invalid("This time has passed.", field="expires")
+
+
 def _check_request(
     *,
     wanted: Collection[str],
@@ -68,15 +82,12 @@ def _check_request(
     grantable: frozenset[str],
     maker: ApiToken | None,
 ) -> None:
-    if unknown := sorted(set(wanted) - set(Scope.values)):
-        raise invalid(f"Unknown scope: {', '.join(unknown)}.", field="scopes")
-    if not wanted:
-        raise invalid("Give at least one scope.", field="scopes")
+    scopes_checked(wanted)
     if excess := sorted(set(wanted) - grantable):
         message = f"This token may not give the scope {', '.join(excess)}."
         raise ApiError("permission_denied", message, 403, {"scopes": [message]})
-    if expires is not None and expires <= timezone.now():
-        raise invalid("This time has passed.", field="expires")
+    if expires is not None:
+        expiry_checked(expires)
     if maker is None or Scope.ADMIN in maker.scopes or maker.expires is None:
         return
     if expires is None or expires > maker.expires:

@@ -52,6 +52,9 @@ SAVE_TIMEOUT_MS = 10_000
 #: What a given content is to the one that is there. Joined exactly: nothing is put in between.
 UpdateMode = Literal["replace", "append", "prepend"]
 
+#: What a note may come from, and whose that is.
+SOURCES = {"source_conversation": "owner", "source_message": "conversation__owner"}
+
 #: How long a deleted note can be restored.
 KEPT_IN_BIN = timedelta(days=30)
 #: Notes that a purge deletes in one transaction.
@@ -78,8 +81,8 @@ def note_create(
     note.source_message_id = source_message_id
     note.from_outside = author.brings_outside
     with _saving():
-        _source_check("source_conversation", source_conversation_id, owner=owner)
-        _source_check("source_message", source_message_id, conversation__owner=owner)
+        source_checked(owner=owner, field="source_conversation", source_id=source_conversation_id)
+        source_checked(owner=owner, field="source_message", source_id=source_message_id)
         note.save(force_insert=True)
         change_recorded(note=note, author=author, change=Change.CREATED)
     return note
@@ -107,6 +110,12 @@ def note_checked(
     )
 
 
+def source_checked(*, owner: AbstractBaseUser, field: str, source_id: UUID | None) -> None:
+    """Refuse a source that is not the owner's."""
+    if source_id is not None and not _sources_owned({source_id}, owner=owner, field=field):
+        raise NoteInvalid("There is no such source.", field=field)
+
+
 def notes_store(*, owner: AbstractBaseUser, author: Author, notes: Sequence[Note]) -> None:
     """Store many new notes, each made by ``note_checked``, in one go.
 
@@ -115,8 +124,8 @@ def notes_store(*, owner: AbstractBaseUser, author: Author, notes: Sequence[Note
     for note in notes:
         note.from_outside = author.brings_outside
     with _saving():
-        _sources_keep(notes, "source_conversation", owner=owner)
-        _sources_keep(notes, "source_message", conversation__owner=owner)
+        for field in SOURCES:
+            _sources_keep(notes, owner=owner, field=field)
         Note.objects.bulk_create(notes)
         creations_recorded(notes=notes, author=author)
 
@@ -378,24 +387,20 @@ def _content_joined(content: str, mode: UpdateMode) -> Combinable:
             return Value(content, output_field=TextField())
 
 
-def _source_check(field: str, source_id: UUID | None, **owned: object) -> None:
-    """Refuse a source that is not the owner's."""
-    if source_id is not None and not _sources_owned(field, {source_id}, **owned):
-        raise NoteInvalid("There is no such source.", field=field)
-
-
-def _sources_keep(notes: Iterable[Note], field: str, **owned: object) -> None:
+def _sources_keep(notes: Iterable[Note], *, owner: AbstractBaseUser, field: str) -> None:
     asked: dict[Note, UUID | None] = {note: getattr(note, f"{field}_id") for note in notes}
-    found = _sources_owned(field, {each for each in asked.values() if each}, **owned)
+    found = _sources_owned({each for each in asked.values() if each}, owner=owner, field=field)
     for note, source_id in asked.items():
         setattr(note, f"{field}_id", source_id if source_id in found else None)
 
 
-def _sources_owned(field: str, source_ids: set[UUID], **owned: object) -> set[UUID]:
+def _sources_owned(source_ids: set[UUID], *, owner: AbstractBaseUser, field: str) -> set[UUID]:
     """Those that are the owner's; what model they have is known by the key alone."""
     if not source_ids:
         return set()
     model = cast("type[models.Model]", Note._meta.get_field(field).related_model)
     return set(
-        model._default_manager.filter(pk__in=source_ids, **owned).values_list("pk", flat=True)
+        model._default_manager.filter(pk__in=source_ids, **{SOURCES[field]: owner}).values_list(
+            "pk", flat=True
+        )
     )

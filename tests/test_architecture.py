@@ -36,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     conduct.status_writers,
     conduct.async_orm,
     conduct.environment,
+    conduct.inputs,
     conduct.settings_at_import,
     pages.template_references,
     pages.static_references,
@@ -155,6 +156,8 @@ REFUSED: list[tuple[Rule, str, str]] = [
     (conduct.environment, "config/asgi.py", "import os\nX = os.environ.get('X')"),
     (conduct.environment, "chat/runs/a.py", "from os import environ"),
     (conduct.environment, "chat/runs/a.py", "import environ\nenv = environ.Env()"),
+    (conduct.inputs, "notes/api/a.py", "def f(request): return request.data"),
+    (conduct.inputs, "chat/api/a.py", "def f(self): return self.request.query_params"),
     (
         conduct.settings_at_import,
         "chat/a.py",
@@ -226,6 +229,7 @@ TAKEN: list[tuple[Rule, str, str]] = [
     (conduct.status_writers, "chat/runs/a.py", "call.status = 'done'\nx = run.status"),
     (conduct.status_writers, "chat/runs/a.py", "ToolCall.objects.filter(run=1).update(status='x')"),
     (conduct.status_writers, "chat/runs/a.py", "Run.objects.filter(status='queued').count()"),
+    (conduct.inputs, "notes/api/a.py", "def f(self): return Shape(note).data | self.sent()"),
     (conduct.environment, "config/env.py", "import environ, os\nX = os.environ['X']"),
     (
         conduct.environment,

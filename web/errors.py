@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from django.core import exceptions as django_exceptions
@@ -23,6 +24,9 @@ Fields = Mapping[str, Sequence[str]]
 
 API_PREFIXES = ("/api/", "/v1/")
 OUTAGE_SECONDS = 5
+#: So many wrong fields are named, each so far: a body may hold more than anyone can read.
+MAX_FIELDS = 100
+MAX_NAME = 100
 NUL_CODES = frozenset({"null_characters_not_allowed", "null_character"})
 
 
@@ -95,10 +99,10 @@ def _translated(exception: Exception) -> ApiError | None:
         case drf_exceptions.NotAuthenticated() | drf_exceptions.AuthenticationFailed():
             return ApiError("not_authenticated", str(exception.detail), exception.status_code)
         case drf_exceptions.ValidationError():
-            return _validation_error(dict(_flattened(exception.detail)))
+            return _validation_error(exception.detail)
         case django_exceptions.ValidationError():
             detail = drf_exceptions.ValidationError(_django_detail(exception)).detail
-            return _validation_error(dict(_flattened(detail)))
+            return _validation_error(detail)
         case drf_exceptions.ParseError():
             return invalid(str(exception.detail))
         case drf_exceptions.APIException():
@@ -134,7 +138,8 @@ def _flattened(detail: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
         yield path, detail if isinstance(detail, list) else [detail]
 
 
-def _validation_error(found: dict[str, list[Any]]) -> ApiError:
+def _validation_error(detail: Any) -> ApiError:
+    found = dict(islice(_flattened(detail), MAX_FIELDS))
     codes = {getattr(each, "code", "") for messages in found.values() for each in messages}
     code = "null_character" if codes & NUL_CODES else "invalid"
     fields = {name: [str(each) for each in messages] for name, messages in found.items() if name}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -92,6 +93,15 @@ class StreamHandler(ASGIHandler):
     async def read_body(self, receive: Any) -> Any:
         """What ``__call__`` has read already."""
         return receive.body
+
+    def create_request(self, scope: Any, body_file: Any) -> Any:
+        """With the length of its body: one that comes in chunks would be taken for none."""
+        length = body_file.seek(0, os.SEEK_END)
+        body_file.seek(0)
+        if length and not any(name == b"content-length" for name, _ in scope["headers"]):
+            header = (b"content-length", str(length).encode())
+            scope = scope | {"headers": [*scope["headers"], header]}
+        return super().create_request(scope, body_file)
 
     async def send_response(self, response: HttpResponseBase, send: Any) -> None:
         """Send a response, or only the beginning of one that is handed over."""

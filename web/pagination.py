@@ -23,6 +23,7 @@ from web.errors import invalid
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
+PAGE_PARAMETERS = ("cursor", "limit")
 
 
 class Cursor(NamedTuple):

@@ -1,4 +1,4 @@
-"""What every operation of the OpenAPI document says besides its own: errors, keys, scopes."""
+"""What every operation of the OpenAPI document says: what it takes, errors, keys, scopes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from web.permissions import SAFE_METHODS, required_scope
+from web.pagination import CursorPagination
+from web.permissions import required_scope
+from web.views import taken_by
 
 Direction = Literal["request", "response"]
 
@@ -37,10 +39,12 @@ class ErrorSerializer(serializers.Serializer[Any]):
 
 
 class Schema(AutoSchema):
-    """Adds the error responses, the `Idempotency-Key` and `If-Match` headers and the scope."""
+    """Adds what the method `takes`, the error responses, the headers and the scope."""
 
     def get_override_parameters(self) -> list[Any]:
         parameters = list(super().get_override_parameters())
+        if query := taken_by(self.view, self.method).query:
+            parameters.append(query)
         handler = getattr(self.view, self.method.lower(), None)
         if getattr(handler, "idempotent", False):
             parameters.append(
@@ -62,6 +66,15 @@ class Schema(AutoSchema):
             )
         return parameters
 
+    def get_request_serializer(self) -> Any:
+        taken = taken_by(self.view, self.method)
+        return taken.body(partial=True) if taken.body and taken.partial else taken.body
+
+    def _get_pagination_parameters(self) -> list[dict[str, Any]]:
+        if not taken_by(self.view, self.method).paged:
+            return []
+        return CursorPagination().get_schema_operation_parameters(self.view)
+
     def get_description(self) -> str:  # type: ignore[override]  # as in drf-spectacular
         scope = required_scope(self.view, self.method)
         return f"{super().get_description()}\n\nScope of a token: `{scope}`.".strip()
@@ -70,8 +83,6 @@ class Schema(AutoSchema):
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for status, description in ERRORS.items():
             if status == "404" and "{" not in self.path:
-                continue
-            if status == "400" and self.method in SAFE_METHODS and not self._get_parameters():
                 continue
             component = self.resolve_serializer(ErrorSerializer, "response")
             content = {"application/json": {"schema": component.ref}}

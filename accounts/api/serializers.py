@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework import serializers
 
 from accounts.models import ApiToken, Scope, User
+from accounts.services import expiry_checked, scopes_checked
+from web.errors import ApiError
+from web.serializers import ClosedSerializer, rule
 
 
 class AccountSerializer(serializers.ModelSerializer[User]):
@@ -34,12 +35,15 @@ class NewTokenSerializer(TokenSerializer):
         fields = (*TokenSerializer.Meta.fields, "token")  # type: ignore[assignment]
 
 
-class TokenCreateSerializer(serializers.Serializer[Any]):
+class TokenCreateSerializer(ClosedSerializer):
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(
         child=serializers.CharField(max_length=10),
         required=False,
         max_length=len(Scope.values),
+        validators=[rule(scopes_checked, ApiError)],
         help_text="read, write, chat, approve, admin; read, write and chat when not given.",
     )
-    expires = serializers.DateTimeField(required=False, allow_null=True)
+    expires = serializers.DateTimeField(
+        required=False, allow_null=True, validators=[rule(expiry_checked, ApiError)]
+    )

@@ -12,13 +12,11 @@ from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
-from rest_framework import generics, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.models import ApiToken, ApprovalMode, User
 from chat.api.requests import owner_of
@@ -34,9 +32,12 @@ from chat.runs.deciding import Decision, approval_decide
 from web.errors import ApiError, not_found
 from web.fields import ExactTextField
 from web.schema import ErrorSerializer
+from web.serializers import ClosedSerializer
+from web.views import ApiView, takes
 
 REASON_CHARACTERS = 2_000
 WORDS: dict[str, Decision] = {"approve": "approved", "deny": "denied"}
+GOES_WITH = {"approve": ("arguments", "scope"), "deny": ("continue",)}
 
 
 class PreviewSerializer(serializers.Serializer[Any]):
@@ -107,7 +108,7 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
         return approvals.approval_folded(approval, approval.call).by
 
 
-class DecisionSerializer(serializers.Serializer[Any]):
+class DecisionSerializer(ClosedSerializer):
     """A person's word on one call."""
 
     decision = serializers.ChoiceField(list(WORDS))
@@ -143,38 +144,33 @@ class DecisionSerializer(serializers.Serializer[Any]):
         return {**super().get_fields(), "continue": go_on}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        # A misspelt `arguments` must not run what the model wrote.
-        if unknown := sorted(set(self.initial_data) - set(self.fields)):
-            raise serializers.ValidationError(dict.fromkeys(unknown, ["There is no such field."]))
-        if attrs["decision"] == "deny":
-            if attrs["arguments"] is not None:
-                raise serializers.ValidationError({"arguments": ["This goes with approve."]})
-            if attrs["scope"] != ApprovalScope.ONCE:
-                raise serializers.ValidationError({"scope": ["This goes with approve."]})
-        elif attrs["continue"]:
-            raise serializers.ValidationError({"continue": ["This goes with deny."]})
+        other = "deny" if attrs["decision"] == "approve" else "approve"
+        given = {
+            "arguments": attrs["arguments"] is not None,
+            "scope": attrs["scope"] != ApprovalScope.ONCE,
+            "continue": attrs["continue"],
+        }
+        wrong = [name for name in GOES_WITH[other] if given[name]]
+        if wrong:
+            raise serializers.ValidationError(dict.fromkeys(wrong, [f"This goes with {other}."]))
         return attrs
 
 
-class ApprovalListView(generics.GenericAPIView[Approval]):
+class ApprovalListView(ApiView):
     """The inbox."""
-
-    serializer_class = ApprovalSerializer
-
-    def get_queryset(self) -> QuerySet[Approval]:
-        return approvals.approvals_pending(owner=owner_of(self.request))
 
     @extend_schema(
         operation_id="approvals_list",
         summary="List what waits for your word in all conversations, the oldest first",
         responses=ApprovalSerializer(many=True),
     )
+    @takes(paged=True)
     def get(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+        page = self.paginate_queryset(approvals.approvals_pending(owner=owner_of(request)))
+        return self.get_paginated_response(ApprovalSerializer(page, many=True).data)
 
 
-class ApprovalView(APIView):
+class ApprovalView(ApiView):
     """One approval."""
 
     scopes: ClassVar = {"POST": "approve"}
@@ -192,7 +188,6 @@ class ApprovalView(APIView):
     @extend_schema(
         operation_id="approvals_decide",
         summary="Approve or deny a call",
-        request=DecisionSerializer,
         responses={
             200: ApprovalSerializer,
             409: OpenApiResponse(
@@ -203,10 +198,9 @@ class ApprovalView(APIView):
             ),
         },
     )
+    @takes(body=DecisionSerializer)
     def post(self, request: Request, approval_id: UUID) -> Response:
-        asked = DecisionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        word = asked.validated_data
+        word = self.sent()
         with told(owner_of(request)):
             decided = approval_decide(
                 owner=owner_of(request),
@@ -251,23 +245,19 @@ class ToolRuleSerializer(serializers.ModelSerializer[ToolRule]):
         return rules.rule_holds(rule)
 
 
-class ToolRuleListView(generics.GenericAPIView[ToolRule]):
-    serializer_class = ToolRuleSerializer
-
-    def get_queryset(self) -> QuerySet[ToolRule]:
-        return rules.rule_list(owner=owner_of(self.request))
-
+class ToolRuleListView(ApiView):
     @extend_schema(
         operation_id="tool_rules_list",
         summary="List your rules about tools, the newest first",
         responses=ToolRuleSerializer(many=True),
     )
+    @takes(paged=True)
     def get(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset())
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+        page = self.paginate_queryset(rules.rule_list(owner=owner_of(request)))
+        return self.get_paginated_response(ToolRuleSerializer(page, many=True).data)
 
 
-class ToolRuleView(APIView):
+class ToolRuleView(ApiView):
     scopes: ClassVar = {"DELETE": "approve"}
 
     @extend_schema(
@@ -281,7 +271,7 @@ class ToolRuleView(APIView):
         return Response(status=204)
 
 
-class ApprovalModeSerializer(serializers.Serializer[Any]):
+class ApprovalModeSerializer(ClosedSerializer):
     """How often you are asked."""
 
     mode = serializers.ChoiceField(
@@ -292,7 +282,7 @@ class ApprovalModeSerializer(serializers.Serializer[Any]):
     )
 
 
-class ApprovalModeView(APIView):
+class ApprovalModeView(ApiView):
     scopes: ClassVar = {"PUT": "approve"}
 
     @extend_schema(
@@ -306,7 +296,6 @@ class ApprovalModeView(APIView):
     @extend_schema(
         operation_id="approval_mode_update",
         summary="Choose how often you are asked",
-        request=ApprovalModeSerializer,
         responses={
             200: ApprovalModeSerializer,
             409: OpenApiResponse(
@@ -315,11 +304,11 @@ class ApprovalModeView(APIView):
             ),
         },
     )
+    @takes(body=ApprovalModeSerializer)
     def put(self, request: Request) -> Response:
-        asked = ApprovalModeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        mode = self.sent()["mode"]
         try:
-            rules.mode_set(owner=owner_of(request), mode=asked.validated_data["mode"])
+            rules.mode_set(owner=owner_of(request), mode=mode)
         except ApprovalModeFixedError as error:
             raise ApiError(error.code, str(error), 409) from None
         return self._shown(owner_of(request))

@@ -14,7 +14,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from chat.api.approvals import ApprovalSerializer
 from chat.api.errors import run_failed, translated
@@ -30,6 +29,7 @@ from chat.wire.openai import CompletionStream, completion_body
 from tools.threads import unit_of_work
 from web.schema import ErrorSerializer
 from web.streams import DeferredResponse, State
+from web.views import ApiView, takes
 
 ANSWERS = {
     (200, "text/event-stream"): OpenApiResponse(
@@ -51,7 +51,7 @@ ANSWERS = {
 }
 
 
-class CompletionsView(APIView):
+class CompletionsView(ApiView):
     """A message that begins a new conversation."""
 
     scopes: ClassVar = {"POST": "chat"}
@@ -59,14 +59,14 @@ class CompletionsView(APIView):
     @extend_schema(
         operation_id="completions_create",
         summary="Begin a conversation and answer its first message",
-        request=CompletionSerializer,
         responses=ANSWERS,
     )
+    @takes(body=CompletionSerializer)
     def post(self, request: Request) -> HttpResponse:
-        return answered(request, conversation_id=None)
+        return answered(self, conversation_id=None)
 
 
-class ConversationCompletionsView(APIView):
+class ConversationCompletionsView(ApiView):
     """A message in a conversation."""
 
     scopes: ClassVar = {"POST": "chat"}
@@ -74,25 +74,24 @@ class ConversationCompletionsView(APIView):
     @extend_schema(
         operation_id="conversations_completions_create",
         summary="Answer a message in a conversation",
-        request=CompletionSerializer,
         responses=ANSWERS,
     )
+    @takes(body=CompletionSerializer)
     def post(self, request: Request, conversation_id: UUID) -> HttpResponse:
-        return answered(request, conversation_id=conversation_id)
+        return answered(self, conversation_id=conversation_id)
 
 
-def answered(request: Request, *, conversation_id: UUID | None) -> HttpResponse:
+def answered(view: ApiView, *, conversation_id: UUID | None) -> HttpResponse:
     """Start the run; the answer is delivered after Django let go of the request."""
-    asked = CompletionSerializer(data=request.data)
-    asked.is_valid(raise_exception=True)
+    sent = view.sent()
     with translated():
         run = run_start(
-            owner=owner_of(request),
+            owner=owner_of(view.request),
             conversation_id=conversation_id,
-            content=asked.validated_data["content"],
-            model=asked.validated_data["model"],
+            content=sent["content"],
+            model=sent["model"],
         )
-    return delivered(request, run, stream=asked.validated_data["stream"])
+    return delivered(view.request, run, stream=sent["stream"])
 
 
 def delivered(request: Request, run: Run, *, stream: bool) -> HttpResponse:

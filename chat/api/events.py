@@ -10,41 +10,43 @@ from uuid import UUID
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from chat.api.errors import translated
 from chat.api.following import follow, follow_conversation, follow_owner
 from chat.api.requests import owner_of
 from chat.api.streaming import (
     STREAMED,
+    ResumeSerializer,
     events_response,
+    last_event_id,
     other_sites_refuse,
-    resume_parameters,
     resume_point,
     stream_response,
 )
 from chat.runs import resume
 from chat.transcript.selectors import conversation_get, run_get
 from chat.wire import feed
+from web.views import ApiView, takes
 
 
-class RunEventsView(APIView):
+class RunEventsView(ApiView):
     """The events of a run, for any program that wants to follow it."""
 
     @extend_schema(
         operation_id="runs_events",
         summary="Follow a run's events, live or after the fact",
-        parameters=resume_parameters("<attempt>-<seq>"),
+        parameters=[last_event_id("<attempt>-<seq>")],
         responses=STREAMED
         | {
             204: OpenApiResponse(description="`done` was seen: nothing follows."),
         },
     )
+    @takes(query=ResumeSerializer)
     def get(self, request: Request, run_id: UUID) -> HttpResponse:
         other_sites_refuse(request)
         with translated():
             run = run_get(owner=owner_of(request), run_id=run_id)
-        after = resume_point(request)
+        after = resume_point(self)
         if after and resume.is_over(run=run, resume=after):
             return HttpResponse(status=204)  # what makes a browser's EventSource stop asking
         return events_response(
@@ -52,22 +54,23 @@ class RunEventsView(APIView):
         )
 
 
-class ConversationEventsView(APIView):
+class ConversationEventsView(ApiView):
     """The events of all runs of a conversation, those that are still to begin included."""
 
     @extend_schema(
         operation_id="conversations_events",
         summary="Follow a conversation across its runs, live or after the fact",
-        parameters=resume_parameters("<run>.<attempt>-<seq>"),
+        parameters=[last_event_id("<run>.<attempt>-<seq>")],
         responses=STREAMED,
     )
+    @takes(query=ResumeSerializer)
     def get(self, request: Request, conversation_id: UUID) -> HttpResponse:
         other_sites_refuse(request)
         with translated():
             conversation = conversation_get(
                 owner=owner_of(request), conversation_id=conversation_id
             )
-        after = resume_point(request)
+        after = resume_point(self)
         return events_response(
             request,
             lambda runtime: follow_conversation(runtime, conversation.id, after),
@@ -76,19 +79,20 @@ class ConversationEventsView(APIView):
         )
 
 
-class OwnerEventsView(APIView):
+class OwnerEventsView(ApiView):
     """What changes of all that is yours, on one connection: ids and kinds, never contents."""
 
     @extend_schema(
         operation_id="events",
         summary="Follow everything of yours: runs, conversations, notes",
-        parameters=resume_parameters("<position>"),
+        parameters=[last_event_id("<position>")],
         responses=STREAMED,
     )
+    @takes(query=ResumeSerializer)
     def get(self, request: Request) -> HttpResponse:
         other_sites_refuse(request)
         owner_id = owner_of(request).pk
-        after = resume_point(request)
+        after = resume_point(self)
         return stream_response(
             request,
             lambda runtime: follow_owner(runtime, owner_id, after),

@@ -11,9 +11,9 @@ import msgspec
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from web.streams import DeferredResponse, State
+from web.views import ApiView
 
 
 class CapabilitiesSerializer(serializers.Serializer[Any]):
@@ -48,7 +48,7 @@ class ModelListSerializer(serializers.Serializer[Any]):
     )
 
 
-class ModelsView(APIView):
+class ModelsView(ApiView):
     """The models of all configured providers."""
 
     scopes: ClassVar = {"GET": "read"}

@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from chat.api.completions import ANSWERS, delivered
 from chat.api.errors import translated
@@ -19,9 +18,10 @@ from chat.api.serializers import AgainSerializer, RunSerializer, StoppedRunSeria
 from chat.models import Run
 from chat.runs.lifecycle import run_continue, run_retry, run_stop
 from chat.transcript.selectors import run_get
+from web.views import ApiView, takes
 
 
-class RunView(APIView):
+class RunView(ApiView):
     """One run."""
 
     @extend_schema(operation_id="runs_retrieve", summary="Show a run", responses=RunSerializer)
@@ -31,7 +31,7 @@ class RunView(APIView):
         return Response(RunSerializer(run).data)
 
 
-class RunStopView(APIView):
+class RunStopView(ApiView):
     """The wish that a run ends, from whoever may see it, wherever its stream is read."""
 
     scopes: ClassVar = {"POST": "chat"}
@@ -39,7 +39,6 @@ class RunStopView(APIView):
     @extend_schema(
         operation_id="runs_stop",
         summary="Stop a run",
-        request=None,
         responses=StoppedRunSerializer,
     )
     def post(self, request: Request, run_id: UUID) -> Response:
@@ -48,27 +47,24 @@ class RunStopView(APIView):
         return Response(StoppedRunSerializer(run).data)
 
 
-class RunAgainView(APIView):
+class RunAgainView(ApiView):
     """A new run on the same user message: going on from the answer, or beside it."""
 
     scopes: ClassVar = {"POST": "chat"}
     service: ClassVar[Callable[..., Run]]
 
+    @takes(body=AgainSerializer)
     def post(self, request: Request, run_id: UUID) -> HttpResponse:
-        asked = AgainSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        sent = self.sent()
         with translated():
-            run = type(self).service(
-                owner=owner_of(request), run_id=run_id, model=asked.validated_data["model"]
-            )
-        return delivered(request, run, stream=asked.validated_data["stream"])
+            run = type(self).service(owner=owner_of(request), run_id=run_id, model=sent["model"])
+        return delivered(request, run, stream=sent["stream"])
 
 
 @extend_schema_view(
     post=extend_schema(
         operation_id="runs_continue",
         summary="Go on from the answer of an ended run, with fresh iterations",
-        request=AgainSerializer,
         responses=ANSWERS,
     )
 )
@@ -80,7 +76,6 @@ class RunContinueView(RunAgainView):
     post=extend_schema(
         operation_id="runs_retry",
         summary="Answer the same message once more, beside the old answer",
-        request=AgainSerializer,
         responses=ANSWERS,
     )
 )

@@ -13,6 +13,9 @@ from rest_framework import serializers
 from chat.models import Conversation, Message, Run, ToolCall
 from chat.transcript.conversations import SYSTEM_PROMPT_BYTES
 from web.fields import ExactTextField
+from web.serializers import ClosedSerializer
+
+ARCHIVED = {"false": False, "true": True, "all": None}
 
 
 class RunErrorSerializer(serializers.ModelSerializer[Run]):
@@ -72,7 +75,7 @@ class StoppedRunSerializer(RunSerializer):
         return run.finished is not None and run.stop_requested is None
 
 
-class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+class ConversationSerializer(ClosedSerializer, serializers.ModelSerializer[Conversation]):
     """A conversation; ``active_run`` is the run that is not finished, if any."""
 
     title = ExactTextField(max_length=500, required=False)
@@ -103,6 +106,14 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
     def get_active_run(self, conversation: Conversation) -> dict[str, Any] | None:
         active = getattr(conversation, "active_runs", [])
         return RunSerializer(active[0]).data if active else None
+
+
+class ConversationFilterSerializer(ClosedSerializer):
+    archived = serializers.ChoiceField(
+        list(ARCHIVED),
+        default="false",
+        help_text="Which to list: those in use, the archived ones, or all.",
+    )
 
 
 class TouchedSerializer(serializers.Serializer[Any]):
@@ -195,7 +206,7 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         return UsageSerializer(message).data if message.usage_is else None
 
 
-class AgainSerializer(serializers.Serializer[Any]):
+class AgainSerializer(ClosedSerializer):
     """Who is to answer, and how the answer is to come."""
 
     model = ExactTextField(

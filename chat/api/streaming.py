@@ -24,7 +24,10 @@ from chat.events import LoggedEvent
 from chat.runs.runtime import Runtime
 from chat.wire import ndjson, sse
 from web.errors import ApiError
+from web.fields import ExactTextField
+from web.serializers import ClosedSerializer
 from web.streams import EventStreamResponse, NdjsonStreamResponse, State
+from web.views import ApiView
 
 NDJSON = "application/x-ndjson"
 
@@ -112,22 +115,23 @@ def ndjson_asked(request: Request) -> bool:
     return request._request.get_preferred_type(["text/event-stream", NDJSON]) == NDJSON
 
 
-def resume_point(request: Request) -> str:
+class ResumeSerializer(ClosedSerializer):
+    after = ExactTextField(
+        required=False, help_text="Go on after this event id, as `Last-Event-ID` does."
+    )
+
+
+def resume_point(view: ApiView) -> str:
     """The id to go on after: a browser's header goes before the address it was opened with."""
-    return request.headers.get("Last-Event-ID", "") or request.query_params.get("after", "")
+    return view.request.headers.get("Last-Event-ID", "") or view.asked.get("after", "")
 
 
-def resume_parameters(form: str) -> list[OpenApiParameter]:
-    return [
-        OpenApiParameter(
-            "after", description="Go on after this event id, as `Last-Event-ID` does."
-        ),
-        OpenApiParameter(
-            "Last-Event-ID",
-            location=OpenApiParameter.HEADER,
-            description=f"The id of the last event seen, `{form}`.",
-        ),
-    ]
+def last_event_id(form: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        "Last-Event-ID",
+        location=OpenApiParameter.HEADER,
+        description=f"The id of the last event seen, `{form}`.",
+    )
 
 
 def other_sites_refuse(request: Request) -> None:

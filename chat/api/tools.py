@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from chat.api.requests import owner_of
 from chat.runs.rules import policy_of
 from tools.policy import DECISIONS, EFFECTS
 from tools.registry import registry
+from web.views import ApiView
 
 
 class ToolSerializer(serializers.Serializer[Any]):
@@ -35,7 +35,7 @@ class ToolListSerializer(serializers.Serializer[Any]):
     results = ToolSerializer(many=True)
 
 
-class ToolsView(APIView):
+class ToolsView(ApiView):
     scopes: ClassVar[dict[str, str]] = {"GET": "read"}
 
     @extend_schema(operation_id="tools_list", responses=ToolListSerializer)

@@ -9,13 +9,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from chat.api.errors import translated
 from chat.api.requests import owner_of
 from notes.authors import Author
 from notes.undo import Why, call_undo, run_undo
 from web.idempotency import idempotent
+from web.views import ApiView
 
 
 class RevertedNoteSerializer(serializers.Serializer[Any]):
@@ -44,11 +44,10 @@ class UndoneSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
 
 
-class RunUndoView(APIView):
+class RunUndoView(ApiView):
     @extend_schema(
         operation_id="runs_undo",
         summary="Take back everything that a run changed in notes",
-        request=None,
         responses=UndoneSerializer,
     )
     @idempotent
@@ -58,11 +57,10 @@ class RunUndoView(APIView):
         return Response(UndoneSerializer(undone).data)
 
 
-class ToolCallUndoView(APIView):
+class ToolCallUndoView(ApiView):
     @extend_schema(
         operation_id="tool_calls_undo",
         summary="Take back what a tool call changed in notes",
-        request=None,
         responses=UndoneSerializer,
     )
     @idempotent

@@ -14,10 +14,12 @@ from notes.api.serializers import NoteSerializer
 from notes.api.views import NoteAPIView, note_response
 from web.idempotency import idempotent
 from web.preconditions import conditional
+from web.views import takes
 
 
 class RevisionListView(NoteAPIView):
     @extend_schema(responses=revisions.RevisionSerializer(many=True))
+    @takes(paged=True)
     def get(self, request: Request, note_id: UUID) -> Response:
         """What became of a note, the newest first, without contents."""
         found = history.revision_list(owner=self.owner, note_id=note_id)
@@ -28,13 +30,11 @@ class RevisionListView(NoteAPIView):
 class RevisionView(NoteAPIView):
     pagination_class = None
 
-    @extend_schema(
-        parameters=[revisions.RevisionQuerySerializer],
-        responses=revisions.WholeRevisionSerializer,
-    )
+    @extend_schema(responses=revisions.WholeRevisionSerializer)
+    @takes(query=revisions.RevisionQuerySerializer)
     def get(self, request: Request, note_id: UUID, version: int) -> Response:
         """A note as it was at a version, and what changed then."""
-        against = self.asked(revisions.RevisionQuerySerializer).get("against")
+        against = self.asked.get("against")
         found = history.revision_compare(
             owner=self.owner, note_id=note_id, version=version, against=against
         )
@@ -42,7 +42,7 @@ class RevisionView(NoteAPIView):
 
 
 class RevisionRestoreView(NoteAPIView):
-    @extend_schema(request=None, responses=NoteSerializer)
+    @extend_schema(responses=NoteSerializer)
     @conditional
     @idempotent
     def post(self, request: Request, note_id: UUID, version: int) -> Response:
@@ -59,6 +59,7 @@ class RevisionRestoreView(NoteAPIView):
 
 class BinView(NoteAPIView):
     @extend_schema(responses=revisions.BinnedNoteSerializer(many=True))
+    @takes(paged=True)
     def get(self, request: Request) -> Response:
         """Deleted notes that can still be restored, the last deleted first."""
         page = self.paginate_queryset(selectors.bin_list(owner=self.owner))
@@ -66,7 +67,7 @@ class BinView(NoteAPIView):
 
 
 class NoteRestoreView(NoteAPIView):
-    @extend_schema(request=None, responses=NoteSerializer)
+    @extend_schema(responses=NoteSerializer)
     @conditional
     @idempotent
     def post(self, request: Request, note_id: UUID) -> Response:

@@ -11,6 +11,7 @@ from notes.authors import AuthorKind, Via
 from notes.diffs import Detail, Kind
 from notes.history import Comparison
 from notes.models import Change
+from web.serializers import ClosedSerializer
 
 
 class BinnedNoteSerializer(ListedNoteSerializer):
@@ -100,7 +101,7 @@ class WholeRevisionSerializer(RevisionSerializer):
         return {**revision, "content": found.revision.text, "diff": diff}
 
 
-class RevisionQuerySerializer(serializers.Serializer[Any]):
+class RevisionQuerySerializer(ClosedSerializer):
     against = serializers.IntegerField(
         required=False,
         min_value=1,

@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar, get_args
+from uuid import UUID
 
 from rest_framework import serializers
 
+from notes.exceptions import NoteInvalid
+from notes.folders import folder_normalised
 from notes.models import Note
+from notes.rules import language_checked, title_checked
 from notes.search import MAX_LIMIT, MAX_OFFSET, SearchMode
 from notes.selectors import ListedNote
-from notes.services import UpdateMode
+from notes.services import UpdateMode, source_checked
+from notes.tags import tags_normalised
 from web.fields import ExactTextField
-
-
-class _NoteFieldsSerializer(serializers.Serializer[Any]):
-    title = ExactTextField(required=False)
-    content = ExactTextField(required=False, help_text="Markdown, at most 5 MiB of UTF-8.")
-    folder = ExactTextField(required=False, help_text="As `/a/b/`; `/` is the root.")
-    tags = serializers.ListField(child=ExactTextField(), required=False)
-    language = ExactTextField(
-        required=False, help_text="A text search configuration of PostgreSQL, as `german`."
-    )
-
-
-class NoteCreateSerializer(_NoteFieldsSerializer):
-    source_conversation = serializers.UUIDField(required=False, allow_null=True)
-    source_message = serializers.UUIDField(required=False, allow_null=True)
-
-
-class NoteUpdateSerializer(_NoteFieldsSerializer):
-    """Only the fields that are sent change; `mode` says how `content` joins what is there."""
-
-    mode = serializers.ChoiceField(get_args(UpdateMode), default="replace")
-    from_outside = serializers.BooleanField(
-        required=False,
-        help_text="`false` vouches for the note: text from outside it holds no more.",
-    )
-
-    def validate_from_outside(self, value: bool) -> bool:
-        if value:
-            raise serializers.ValidationError("Only false can be set: it is found out, not told.")
-        return value
+from web.serializers import ClosedSerializer, rule
 
 
 class NoteSerializer(serializers.ModelSerializer[Note]):
@@ -61,6 +37,65 @@ class NoteSerializer(serializers.ModelSerializer[Note]):
             "updated",
         ]
         read_only_fields: ClassVar[list[str]] = fields
+
+
+class _NoteFieldsSerializer(ClosedSerializer):
+    passed_over: ClassVar = NoteSerializer.Meta.fields
+
+    title = ExactTextField(required=False, validators=[rule(title_checked, NoteInvalid)])
+    content = ExactTextField(required=False, help_text="Markdown, at most 5 MiB of UTF-8.")
+    folder = ExactTextField(
+        required=False,
+        validators=[rule(folder_normalised, NoteInvalid)],
+        help_text="As `/a/b/`; `/` is the root.",
+    )
+    tags = serializers.ListField(
+        child=ExactTextField(),
+        required=False,
+        validators=[rule(tags_normalised, NoteInvalid)],
+    )
+    language = ExactTextField(
+        required=False,
+        validators=[rule(language_checked, NoteInvalid)],
+        help_text="A text search configuration of PostgreSQL, as `german`.",
+    )
+
+
+class _OwnSource:
+    """What a note comes from is its owner's own."""
+
+    requires_context = True
+
+    def __call__(self, value: UUID, field: serializers.Field[Any, Any, Any, Any]) -> None:
+        owner, name = field.context["request"].user, str(field.field_name)
+        try:
+            source_checked(owner=owner, field=name, source_id=value)
+        except NoteInvalid as error:
+            raise serializers.ValidationError(error.message, error.code) from None
+
+
+class NoteCreateSerializer(_NoteFieldsSerializer):
+    source_conversation = serializers.UUIDField(
+        required=False, allow_null=True, validators=[_OwnSource()]
+    )
+    source_message = serializers.UUIDField(
+        required=False, allow_null=True, validators=[_OwnSource()]
+    )
+
+
+class NoteUpdateSerializer(_NoteFieldsSerializer):
+    """Only the fields that are sent change; `mode` says how `content` joins what is there."""
+
+    mode = serializers.ChoiceField(get_args(UpdateMode), default="replace")
+    from_outside = serializers.BooleanField(
+        required=False,
+        help_text="`false` vouches for the note: text from outside it holds no more.",
+    )
+
+    def validate_from_outside(self, value: bool) -> bool:
+        if value:
+            raise serializers.ValidationError("Only false can be set: it is found out, not told.")
+        return value
 
 
 class ListedNoteSerializer(serializers.ModelSerializer[ListedNote]):
@@ -86,11 +121,14 @@ class ListedNoteSerializer(serializers.ModelSerializer[ListedNote]):
         read_only_fields: ClassVar[list[str]] = fields
 
 
-class NoteFilterSerializer(serializers.Serializer[Any]):
-    folder = ExactTextField(required=False)
+class NoteFilterSerializer(ClosedSerializer):
+    folder = ExactTextField(required=False, validators=[rule(folder_normalised, NoteInvalid)])
     subfolders = serializers.BooleanField(default=False)
     tag = serializers.ListField(
-        child=ExactTextField(), required=False, help_text="Repeat it: notes that have all of them."
+        child=ExactTextField(),
+        required=False,
+        validators=[rule(tags_normalised, NoteInvalid)],
+        help_text="Repeat it: notes that have all of them.",
     )
     updated_after = serializers.DateTimeField(required=False)
     updated_before = serializers.DateTimeField(required=False)
@@ -104,6 +142,7 @@ class SearchQuerySerializer(NoteFilterSerializer):
     language = ExactTextField(
         required=False,
         default="",
+        validators=[rule(language_checked, NoteInvalid)],
         help_text="Read the words as of this one, not as of all that the notes are in.",
     )
     typing = serializers.BooleanField(
@@ -163,7 +202,7 @@ class TagCountSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
-class LanguageSerializer(serializers.Serializer[Any]):
+class LanguageSerializer(ClosedSerializer):
     """In what language a person writes, as PostgreSQL's text search names it."""
 
     language = ExactTextField(max_length=30, help_text="Empty to detect it from note to note.")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import IO, Any, ClassVar, cast
+from typing import IO, Any, ClassVar
 from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.urls import reverse
 from django.utils.http import parse_header_parameters
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -19,13 +19,17 @@ from rest_framework.response import Response
 
 from notes.api.serializers import NoteFilterSerializer
 from notes.api.views import NoteAPIView
+from notes.exceptions import NoteInvalid
+from notes.folders import folder_normalised
 from notes.models import FileOutcome, NoteTransfer, NoteTransferFile
 from notes.transfer import exporting, selectors, services
 from tools.threads import unit_of_work
 from web.errors import invalid
 from web.fields import ExactTextField
 from web.parsers import FormParser
+from web.serializers import ClosedSerializer, rule
 from web.streams import DeferredResponse, State
+from web.views import takes
 
 PROBLEMS = 100
 _READ = 64 * 1024
@@ -57,9 +61,10 @@ class BytesParser(ArchiveParser):
     media_type = "application/octet-stream"
 
 
-class ImportSerializer(serializers.Serializer[Any]):
+class ImportSerializer(ClosedSerializer):
     folder = ExactTextField(
         default="/",
+        validators=[rule(folder_normalised, NoteInvalid)],
         help_text="Import into this folder. Files of an own export become copies there.",
     )
     overwrite = serializers.BooleanField(
@@ -68,8 +73,18 @@ class ImportSerializer(serializers.Serializer[Any]):
     name = ExactTextField(default="", help_text="What the archive is called.")
 
 
+@extend_schema_field(OpenApiTypes.BINARY)
+class _ArchiveField(serializers.Field[Any, Any, Any, Any]):
+    """A file of a form, or the body itself."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not hasattr(data, "read"):
+            raise serializers.ValidationError("Send a ZIP archive.")
+        return data
+
+
 class ImportBodySerializer(ImportSerializer):
-    file = serializers.FileField(help_text="A ZIP archive of Markdown files.")
+    file = _ArchiveField(help_text="A ZIP archive of Markdown files.")
 
 
 class _CountsSerializer(serializers.Serializer[Any]):
@@ -126,26 +141,25 @@ class TransferReportSerializer(TransferSerializer):
         return [dict(TransferFileSerializer(file).data) for file in found]
 
 
-class TransferFilterSerializer(serializers.Serializer[Any]):
+class TransferFilterSerializer(ClosedSerializer):
     outcome = serializers.ChoiceField(FileOutcome.choices, required=False)
 
 
 class NoteExportView(NoteAPIView):
     pagination_class = None
 
-    @extend_schema(
-        parameters=[NoteFilterSerializer],
-        responses={(200, "application/zip"): OpenApiTypes.BINARY},
-    )
+    @extend_schema(responses={(200, "application/zip"): OpenApiTypes.BINARY})
+    @takes(query=NoteFilterSerializer)
     def get(self, request: Request) -> DeferredResponse:
         """All notes, or those that the filters leave, as a ZIP of Markdown files."""
-        asked = self.asked(NoteFilterSerializer)
+        asked = self.asked
         export = exporting.Export(
             owner=self.owner,
             folder=asked.get("folder"),
             subfolders=asked["subfolders"],
             tags=asked.get("tag", ()),
             updated_after=asked.get("updated_after"),
+            updated_before=asked.get("updated_before"),
         )
         return DeferredResponse(lambda state: _archive(export, state), label="export of notes")
 
@@ -154,22 +168,20 @@ class NoteImportView(NoteAPIView):
     parser_classes = (ArchiveParser, ZipCompressedParser, BytesParser, FormParser)
 
     @extend_schema(
-        parameters=[ImportSerializer],
         request={
             "multipart/form-data": ImportBodySerializer,
             "application/zip": OpenApiTypes.BINARY,
         },
         responses={202: TransferSerializer},
     )
+    @takes(query=ImportSerializer, body=ImportBodySerializer, partial=True)
     def post(self, request: Request) -> Response:
         """Queue the import of an archive: the body itself, or the field `file` of a form."""
-        sent: dict[str, Any] = dict(cast("Mapping[str, Any]", request.data).items())
+        sent = self.asked | self.sent()
         file = sent.pop("file", None)
-        options = ImportSerializer(data=request.query_params.dict() | sent)
-        options.is_valid(raise_exception=True)
-        name = options.validated_data.pop("name") or getattr(file, "name", "") or _name(request)
+        name = sent.pop("name") or getattr(file, "name", "") or _name(request)
         transfer = services.transfer_create(
-            owner=self.owner, archive=_parts(file), name=name, **options.validated_data
+            owner=self.owner, archive=_parts(file), name=name, **sent
         )
         location = reverse("api-note-transfer", kwargs={"transfer_id": transfer.pk})
         return Response(
@@ -179,6 +191,7 @@ class NoteImportView(NoteAPIView):
 
 class TransferListView(NoteAPIView):
     @extend_schema(responses=TransferSerializer(many=True))
+    @takes(paged=True)
     def get(self, request: Request) -> Response:
         """Your imports, the newest first."""
         page: Any = self.paginate_queryset(selectors.transfer_list(owner=self.owner))
@@ -194,15 +207,14 @@ class TransferView(NoteAPIView):
 
 
 class TransferFilesView(NoteAPIView):
-    @extend_schema(
-        parameters=[TransferFilterSerializer], responses=TransferFileSerializer(many=True)
-    )
+    @extend_schema(responses=TransferFileSerializer(many=True))
+    @takes(query=TransferFilterSerializer, paged=True)
     def get(self, request: Request, transfer_id: UUID) -> Response:
         """What became of each file."""
         files = selectors.transfer_files(
             owner=self.owner,
             transfer_id=transfer_id,
-            outcome=self.asked(TransferFilterSerializer).get("outcome", ""),
+            outcome=self.asked.get("outcome", ""),
         )
         page: Any = self.paginate_queryset(files)
         return self.get_paginated_response(TransferFileSerializer(page, many=True).data)

@@ -8,8 +8,6 @@ from uuid import UUID
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
-from rest_framework.exceptions import ValidationError
-from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,9 +20,10 @@ from notes.models import Note
 from notes.search import Page, SearchFilters
 from web.idempotency import idempotent
 from web.preconditions import conditional, etag, expected_version
+from web.views import ApiView, takes
 
 
-class NoteAPIView(GenericAPIView[Any]):
+class NoteAPIView(ApiView):
     """What all views of notes share: whose notes, and how an error is said."""
 
     serializer_class: Any = serializers.NoteSerializer
@@ -40,23 +39,6 @@ class NoteAPIView(GenericAPIView[Any]):
     def handle_exception(self, exc: Exception) -> Response:
         return super().handle_exception(api_error(exc) if isinstance(exc, NoteError) else exc)
 
-    def sent(self, serializer: type[Any]) -> dict[str, Any]:
-        """The body, in the shape that ``serializer`` asks for.
-
-        A field that is neither its nor one of what is answered is refused: a slip of the pen loses
-        nothing silently, and a note that was read may be sent back as it is.
-        """
-        known = {*serializer().fields, *self.serializer_class().fields}
-        if unknown := [name for name in self.request.data if name not in known]:
-            raise ValidationError({name: ["There is no such field."] for name in unknown})
-        return _validated(serializer, self.request.data)
-
-    def asked(self, serializer: type[Any]) -> dict[str, Any]:
-        """The query, of which only ``tag`` may be repeated."""
-        query = self.request.query_params
-        tags = {"tag": query.getlist("tag")} if "tag" in query else {}
-        return _validated(serializer, query.dict() | tags)
-
     def expected_version(self, note_id: UUID, *, binned_too: bool = False) -> int | None:
         """The version that ``If-Match`` asks for, which is the note's."""
         current = selectors.note_version(owner=self.owner, note_id=note_id, binned_too=binned_too)
@@ -64,13 +46,11 @@ class NoteAPIView(GenericAPIView[Any]):
 
 
 class NoteListView(NoteAPIView):
-    @extend_schema(
-        parameters=[serializers.NoteFilterSerializer],
-        responses=serializers.ListedNoteSerializer(many=True),
-    )
+    @extend_schema(responses=serializers.ListedNoteSerializer(many=True))
+    @takes(query=serializers.NoteFilterSerializer, paged=True)
     def get(self, request: Request) -> Response:
         """The notes of a folder, or all, the last changed first, without their contents."""
-        asked = self.asked(serializers.NoteFilterSerializer)
+        asked = self.asked
         notes = selectors.note_list(
             owner=self.owner,
             folder=asked.get("folder"),
@@ -82,13 +62,12 @@ class NoteListView(NoteAPIView):
         page = self.paginate_queryset(notes)
         return self.get_paginated_response(serializers.ListedNoteSerializer(page, many=True).data)
 
-    @extend_schema(
-        request=serializers.NoteCreateSerializer, responses={201: serializers.NoteSerializer}
-    )
+    @extend_schema(responses={201: serializers.NoteSerializer})
+    @takes(body=serializers.NoteCreateSerializer)
     @idempotent
     def post(self, request: Request) -> Response:
         """Make a note."""
-        sent = self.sent(serializers.NoteCreateSerializer)
+        sent = self.sent()
         note = services.note_create(
             owner=self.owner,
             author=self.author,
@@ -105,14 +84,14 @@ class NoteView(NoteAPIView):
         """One note with its content; the `ETag` is its version."""
         return note_response(selectors.note_get(owner=self.owner, note_id=note_id))
 
-    @extend_schema(request=serializers.NoteUpdateSerializer)
+    @takes(body=serializers.NoteUpdateSerializer)
     @conditional
     @idempotent
     def put(self, request: Request, note_id: UUID) -> Response:
         """Change the fields that are sent."""
         return self._change(note_id)
 
-    @extend_schema(request=serializers.NoteUpdateSerializer)
+    @takes(body=serializers.NoteUpdateSerializer)
     @conditional
     @idempotent
     def patch(self, request: Request, note_id: UUID) -> Response:
@@ -132,7 +111,7 @@ class NoteView(NoteAPIView):
         return Response(status=204)
 
     def _change(self, note_id: UUID) -> Response:
-        sent = self.sent(serializers.NoteUpdateSerializer)
+        sent = self.sent()
         note = services.note_update(
             owner=self.owner,
             author=self.author,
@@ -144,13 +123,11 @@ class NoteView(NoteAPIView):
 
 
 class NoteSearchView(NoteAPIView):
-    @extend_schema(
-        parameters=[serializers.SearchQuerySerializer],
-        responses=serializers.SearchPageSerializer,
-    )
+    @extend_schema(responses=serializers.SearchPageSerializer)
+    @takes(query=serializers.SearchQuerySerializer)
     def get(self, request: Request) -> Response:
         """Ranked hits with excerpts; `mode` says what found each."""
-        asked = self.asked(serializers.SearchQuerySerializer)
+        asked = self.asked
         page = search.search(
             owner=self.owner,
             query=asked["q"],
@@ -198,12 +175,12 @@ class NoteLanguageView(NoteAPIView):
 
     @extend_schema(
         operation_id="notes_language_update",
-        request=serializers.LanguageSerializer,
         responses=serializers.LanguageSerializer,
     )
+    @takes(body=serializers.LanguageSerializer)
     def put(self, request: Request) -> Response:
         """Choose it: notes without a language of their own are indexed anew."""
-        sent = self.sent(serializers.LanguageSerializer)
+        sent = self.sent()
         languages.language_set(owner=self.owner, language=sent["language"])
         return self._shown()
 
@@ -213,12 +190,6 @@ class NoteLanguageView(NoteAPIView):
             "languages": languages.languages_available(),
         }
         return Response(serializers.LanguageSerializer(shown).data)
-
-
-def _validated(serializer: type[Any], data: Any) -> dict[str, Any]:
-    checked = serializer(data=data)
-    checked.is_valid(raise_exception=True)
-    return dict(checked.validated_data)
 
 
 def note_response(note: Note, *, status: int = 200, **headers: str) -> Response:

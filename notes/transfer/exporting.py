@@ -38,6 +38,7 @@ class Export:
         subfolders: bool = False,
         tags: Iterable[str] = (),
         updated_after: datetime | None = None,
+        updated_before: datetime | None = None,
     ) -> None:
         self._owner = owner
         self._notes = notes_filtered(
@@ -46,6 +47,7 @@ class Export:
             subfolders=subfolders,
             tags=tags,
             updated_after=updated_after,
+            updated_before=updated_before,
         )
         self._rows = b""
         self._names = names.UniqueNames()

@@ -129,6 +129,13 @@ def test_token_that_cannot_be_made_is_refused_by_field(api, body, field):
     assert not ApiToken.objects.exists()
 
 
+def test_all_that_is_wrong_with_a_token_is_told_at_once(api):
+    response = create(
+        api, name="", scopes=["everything"], expires="2020-01-01T00:00:00Z", scope="read"
+    )
+    assert set(response.json()["error"]["fields"]) == {"name", "scopes", "expires", "scope"}
+
+
 def test_repeated_scope_is_one(api):
     assert create(api, scopes=["chat", "read", "chat"]).json()["scopes"] == ["read", "chat"]
 

@@ -117,6 +117,19 @@ def async_orm(tree: Tree) -> Iterator[str]:
         yield from _bridges(module)
 
 
+def inputs(tree: Tree) -> Iterator[str]:
+    """What a client sent is read where what is unknown is refused: ``web.views``."""
+    for module in tree.modules:
+        if "/api/" not in module.path:
+            continue
+        for node in module.walk():
+            if isinstance(node, ast.Attribute) and (
+                node.attr in {"query_params", "initial_data"}
+                or (node.attr == "data" and dotted(node.value).endswith("request"))
+            ):
+                yield module.at(node.lineno, "reads what was sent past web.views")
+
+
 def environment(tree: Tree) -> Iterator[str]:
     for module in tree.modules:
         if module.path in ENVIRONMENT_READERS:

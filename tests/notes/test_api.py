@@ -134,6 +134,27 @@ def test_note_with_a_bad_value_is_refused_with_its_field(
     assert reread(note).version == 1
 
 
+def test_all_that_is_wrong_with_a_note_is_told_at_once(api: Api, mallory: User) -> None:
+    hers = Conversation.objects.create(owner=mallory)
+    wrong = {
+        "title": "x" * 501,
+        "folder": "/a/../b",
+        "tags": ["x" * 101],
+        "language": "klingon",
+        "source_conversation": str(hers.pk),
+        "source_message": NOBODYS,
+        "titel": "",
+    }
+    response = api("POST", NOTES, wrong | {"content": 7})
+    status, code, fields = error_of(response)
+    assert (status, code, set(fields)) == (400, "invalid", {*wrong, "content"})
+
+
+def test_list_with_bad_filters_names_them_all(api: Api) -> None:
+    status, code, fields = error_of(api("GET", f"{NOTES}?folder=..&tag=%0A&tags=x&subfolders=?"))
+    assert (status, code, set(fields)) == (400, "invalid", {"folder", "tag", "tags", "subfolders"})
+
+
 def test_note_may_be_made_of_nothing_and_sent_back_as_it_was_read(api: Api) -> None:
     made = api("POST", NOTES, {})
     note = made.json()

@@ -16,6 +16,8 @@ from rest_framework.views import APIView
 from web.errors import ApiError
 from web.fields import ExactTextField
 from web.idempotency import idempotent
+from web.serializers import ClosedSerializer
+from web.views import ApiView, takes
 
 RAISED = {
     "api-error": ApiError("teapot", "Short.", 418, {"spout": ["Stout."]}, {"run": "1"}),
@@ -38,27 +40,43 @@ class RaisingView(APIView):
         raise RAISED[name]
 
 
-class InnerSerializer(serializers.Serializer[Any]):
+class InnerSerializer(ClosedSerializer):
     count = serializers.IntegerField()
 
 
-class EchoSerializer(serializers.Serializer[Any]):
+class EchoSerializer(ClosedSerializer):
     title = ExactTextField(max_length=10)
     plain = serializers.CharField(required=False)
     tags = serializers.ListField(child=ExactTextField(max_length=5), required=False)
     inner = InnerSerializer(many=True, required=False)
 
 
-class EchoView(APIView):
+class EchoQuerySerializer(ClosedSerializer):
+    word = ExactTextField(required=False, max_length=10)
+    pieces = serializers.ListField(child=ExactTextField(), required=False)
+    flag = serializers.BooleanField(default=False)
+
+
+class EchoView(ApiView):
     scopes: ClassVar[dict[str, str]] = {"POST": "chat"}
 
+    @takes(query=EchoQuerySerializer)
     def get(self, request: Request) -> Response:
-        return Response({"user": request.user.pk})
+        return Response({"user": request.user.pk, "asked": self.asked})
+
+    @takes(body=EchoSerializer)
+    def post(self, request: Request) -> Response:
+        return Response(self.sent(), status=201)
+
+
+class IdleView(ApiView):
+    """Takes nothing."""
+
+    def get(self, request: Request) -> Response:
+        return Response({})
 
     def post(self, request: Request) -> Response:
-        serializer = EchoSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        return Response(serializer.validated_data, status=201)
+        return Response({})
 
 
 class OnceView(APIView):
@@ -96,6 +114,7 @@ urlpatterns = [
     path("page/cached/", cached),
     path("api/raise/<str:name>/", RaisingView.as_view()),
     path("api/echo/", EchoView.as_view()),
+    path("api/idle/", IdleView.as_view()),
     path("api/once/", OnceView.as_view()),
     path("api/twice/", OnceView.as_view()),
     path("page/crash/", crash),

@@ -51,10 +51,9 @@ def test_failed_run_says_why(client_of, user, run):
 
 @pytest.mark.parametrize("tail", ["", "events/", "stop/"])
 def test_run_of_a_stranger_is_not_found(client_of, other_user, run, tail):
-    client = client_of(other_user)
-    ask = client.post if tail == "stop/" else client.get
-    missing = ask(path(Run(id=uuid4()), tail))
-    response = ask(path(run, tail))
+    client, method = client_of(other_user), "POST" if tail == "stop/" else "GET"
+    missing = client.generic(method, path(Run(id=uuid4()), tail))
+    response = client.generic(method, path(run, tail))
     assert (response.status_code, missing.status_code) == (404, 404)
     assert response.json() == missing.json()
     run.refresh_from_db()
@@ -170,7 +169,7 @@ def test_events_by_token_are_for_programs_anywhere(client_of, user, run):
 
 
 def test_stop_ends_a_run_that_nobody_executes_at_once(client_of, user, run):
-    response = client_of(user).post(path(run, "stop/"))
+    response = client_of(user).post(path(run, "stop/"), content_type="application/json")
     assert response.status_code == 200
     data = response.json()
     assert (data["status"], data["stop_reason"]) == ("finished", "stopped")
@@ -180,7 +179,7 @@ def test_stop_ends_a_run_that_nobody_executes_at_once(client_of, user, run):
 
 def test_stop_of_a_finished_run_says_so(client_of, user, run):
     run_close(run_id=run.id, reason="end_turn")
-    response = client_of(user).post(path(run, "stop/"))
+    response = client_of(user).post(path(run, "stop/"), content_type="application/json")
     assert response.status_code == 200
     data = response.json()
     assert (data["already_finished"], data["stop_reason"]) == (True, "end_turn")

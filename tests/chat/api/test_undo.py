@@ -52,7 +52,7 @@ def content(note):
 
 
 def test_undo_tells_what_went_back_and_again_is_harmless(client_of, user, note, path):
-    response = client_of(user).post(path)
+    response = client_of(user).post(path, content_type="application/json")
     assert response.status_code == 200
     assert response.json() == {
         "reverted": [{"id": str(note.id), "title": "T", "version": 3, "in_bin": False}],
@@ -60,7 +60,7 @@ def test_undo_tells_what_went_back_and_again_is_harmless(client_of, user, note, 
         "message": "Undone.",
     }
     assert content(note) == "a"
-    assert client_of(user).post(path).json() == {
+    assert client_of(user).post(path, content_type="application/json").json() == {
         "reverted": [],
         "skipped": [],
         "message": "There is nothing to undo.",
@@ -70,7 +70,7 @@ def test_undo_tells_what_went_back_and_again_is_harmless(client_of, user, note, 
 
 def test_undo_names_what_a_person_changed_since(client_of, user, note, path):
     note_update(owner=user, author=Author.person(user, "page"), note_id=note.id, content="c")
-    assert client_of(user).post(path).json()["skipped"] == [
+    assert client_of(user).post(path, content_type="application/json").json()["skipped"] == [
         {
             "id": str(note.id),
             "title": "T",
@@ -87,9 +87,9 @@ def test_undo_by_a_token_needs_write_and_is_its_revision(client_of, user, note, 
     )
     client = client_of()
     headers = [{"authorization": f"Bearer {secret}"} for _, secret in (read, write)]
-    assert client.post(path, headers=headers[0]).status_code == 403
+    assert client.post(path, content_type="application/json", headers=headers[0]).status_code == 403
     assert content(note) == "b"
-    assert client.post(path, headers=headers[1]).status_code == 200
+    assert client.post(path, content_type="application/json", headers=headers[1]).status_code == 200
     revision = NoteRevision.objects.order_by("-version")[0]
     assert (revision.author_kind, revision.via, revision.token_name) == ("person", "rest", "write")
 
@@ -107,9 +107,9 @@ def test_undo_repeated_with_its_key_answers_the_same(client_of, user, path):
 
 
 def test_undo_is_not_for_strangers_or_nobody(client_of, other_user, note, path):
-    stranger = client_of(other_user).post(path)
-    missing = client_of(other_user).post(call_path(uuid4()))
+    stranger = client_of(other_user).post(path, content_type="application/json")
+    missing = client_of(other_user).post(call_path(uuid4()), content_type="application/json")
     assert stranger.status_code == missing.status_code == 404
     assert stranger.json() == missing.json()
-    assert client_of().post(path).status_code == 401
+    assert client_of().post(path, content_type="application/json").status_code == 401
     assert content(note) == "b"
