@@ -1,5 +1,7 @@
 """JSON bodies: what is refused, how fast, and with which words."""
 
+import json
+
 import pytest
 from django.test import Client
 from hypothesis import given
@@ -85,6 +87,33 @@ def test_nul_is_refused_with_its_field(body, field):
         parsed(body)
     assert raised.value.code == "null_character"
     assert list(raised.value.fields) == [field]
+
+
+def test_every_nul_is_told():
+    with pytest.raises(ApiError) as raised:
+        parsed(b'{"a": "\\u0000", "b": {"c": "\\u0000"}, "d": "fine"}')
+    assert list(raised.value.fields) == ["a", "b.c"]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'{"title": "a", "title": "b"}', ["title"]),
+        (b'{"title": "a", "title": "a"}', ["title"]),
+        (b'{"a": 1, "b": 2, "a": 3, "b": 4, "c": 5}', ["a", "b"]),
+        (b'{"a": [{"deep": 1, "d\\u0065ep": 2}]}', ["deep"]),
+        (b'{"a": {"x": {}}, "a": 1}', ["a"]),
+    ],
+)
+def test_key_that_comes_twice_is_refused_by_name(body, fields):
+    with pytest.raises(ApiError) as raised:
+        parsed(body)
+    assert (raised.value.code, list(raised.value.fields)) == ("invalid", fields)
+
+
+def test_key_of_two_objects_may_be_the_same():
+    value = {"a": {"a": 1}, "b": [{"a": ":"}, {"a": '":"'}]}
+    assert parsed(json.dumps(value).encode()) == value
 
 
 def test_escaped_backslash_before_u0000_is_not_a_nul():
