@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST, require_safe
@@ -23,7 +23,7 @@ from notes.exceptions import NoteError, NoteNotFound, RevisionNotFound
 from notes.history import Comparison, ListedRevision
 from notes.models import Change, Note
 from notes.pages.panes import PAGE_SIZE, marked, page_number
-from notes.pages.views import PageRequest, author_of, note_of, notes_page
+from notes.pages.views import PageRequest, author_of, notes_page, of_a_note
 from notes.rules import name_shown
 from web.pages import private_page
 
@@ -77,6 +77,7 @@ class ShownField:
 
 @private_page
 @require_safe
+@of_a_note
 def history_page(request: PageRequest, note_id: UUID, version: int | None = None) -> HttpResponse:
     """The versions of a note, and what changed in the chosen one, else in the newest."""
     note = _note_of(request, note_id)
@@ -104,6 +105,7 @@ def history_page(request: PageRequest, note_id: UUID, version: int | None = None
 
 @private_page
 @require_POST
+@of_a_note
 def revision_restore_view(request: PageRequest, note_id: UUID, version: int) -> HttpResponse:
     """Make the note what it was; the version that was there stays in the history."""
     try:
@@ -111,7 +113,7 @@ def revision_restore_view(request: PageRequest, note_id: UUID, version: int) -> 
             owner=request.user, author=author_of(request), note_id=note_id, version=version
         )
     except (NoteNotFound, RevisionNotFound):
-        raise Http404 from None
+        raise
     except NoteError as error:
         messages.error(request, error.message)
         return redirect("notes:version", note_id, version)
@@ -139,12 +141,10 @@ def bin_page(request: PageRequest) -> HttpResponse:
 
 @private_page
 @require_POST
+@of_a_note
 def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Out of the bin: the button there, and Undo after deleting."""
-    try:
-        note = services.note_restore(owner=request.user, author=author_of(request), note_id=note_id)
-    except NoteNotFound:
-        raise Http404 from None
+    note = services.note_restore(owner=request.user, author=author_of(request), note_id=note_id)
     messages.success(request, f"“{name_shown(note.title)}” is restored.")
     return redirect("notes:note", note_id)
 
@@ -152,17 +152,14 @@ def note_restore_view(request: PageRequest, note_id: UUID) -> HttpResponse:
 def _note_of(request: PageRequest, note_id: UUID) -> Note:
     """The note, in the bin or out of it."""
     binned = selectors.bin_list(owner=request.user).filter(pk=note_id).first()
-    return note_of(request, note_id) if binned is None else binned
+    return selectors.note_get(owner=request.user, note_id=note_id) if binned is None else binned
 
 
 def _shown(request: PageRequest, note_id: UUID, number: int) -> dict[str, Any]:
     """One version with its differences, ready for the template."""
-    try:
-        found = history.revision_compare(
-            owner=request.user, note_id=note_id, version=number, binned_too=True
-        )
-    except RevisionNotFound:
-        raise Http404 from None
+    found = history.revision_compare(
+        owner=request.user, note_id=note_id, version=number, binned_too=True
+    )
     text = found.revision.text
     return {
         "shown": _version(found.revision, request),

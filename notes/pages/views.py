@@ -6,8 +6,9 @@ the editor saves in place. What may be written is decided by the services.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from django.contrib import messages
@@ -22,7 +23,13 @@ from django_htmx.middleware import HtmxDetails
 
 from notes import selectors, services
 from notes.authors import Author
-from notes.exceptions import NoteError, NoteInBin, NoteNotFound, NoteVersionConflict
+from notes.exceptions import (
+    NoteError,
+    NoteInBin,
+    NoteNotFound,
+    NoteVersionConflict,
+    RevisionNotFound,
+)
 from notes.models import Note
 from notes.pages.forms import NoteForm, form_of, tags_written
 from notes.pages.marking import html_marked
@@ -33,6 +40,8 @@ from web.errors import wants_json
 from web.markdown import is_too_much
 from web.markdown import render as rendered
 from web.pages import private_page
+
+View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 
 class PageRequest(HttpRequest):
@@ -57,16 +66,29 @@ def note_list_page(request: PageRequest) -> HttpResponse:
     return notes_page(request)
 
 
+def of_a_note(view: View) -> View:
+    """For pages of one note: of one in the bin its owner is told that it is there."""
+
+    @wraps(view)
+    def shown(request: PageRequest, note_id: UUID, **options: Any) -> HttpResponse:
+        try:
+            return view(request, note_id, **options)
+        except NoteInBin as error:
+            if wants_json(request):
+                return _json_error(error.code, error.message, 404)
+            return _binned_page(request, note_id)
+        except (NoteNotFound, RevisionNotFound):
+            raise Http404 from None
+
+    return cast("View", shown)
+
+
 @private_page
 @require_safe
+@of_a_note
 def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
-    """One note, rendered; of one in the bin that it is there, for its owner."""
-    try:
-        note = selectors.note_get(owner=request.user, note_id=note_id)
-    except NoteInBin:
-        return _binned_page(request, note_id)
-    except NoteNotFound:
-        raise Http404 from None
+    """One note, rendered."""
+    note = selectors.note_get(owner=request.user, note_id=note_id)
     find = partial(_found_in, request.user, filters_of(request.GET).query)
     part = _part(request, note)
     if part.count > 1 and "part" not in request.GET and (marks := find(note.content)):
@@ -99,9 +121,10 @@ def note_new_page(request: PageRequest) -> HttpResponse:
 
 @private_page
 @require_http_methods(["GET", "HEAD", "POST"])
+@of_a_note
 def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Change a note that is still the version one began with; else both texts are shown."""
-    note = note_of(request, note_id)
+    note = selectors.note_get(owner=request.user, note_id=note_id)
     part = _part(request, note)
     if request.method != "POST":
         form = form_of(note, part=part if part.count > 1 else None)
@@ -119,6 +142,8 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
             )
         except NoteVersionConflict as error:
             return _conflict(request, note_id, error)
+        except NoteNotFound:
+            raise
         except NoteError as error:
             form.take_error(error)
         else:
@@ -135,6 +160,7 @@ def note_edit_page(request: PageRequest, note_id: UUID) -> HttpResponse:
 
 @private_page
 @require_POST
+@of_a_note
 def note_vouch_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """The person stands for what the note holds, in the version that they were shown."""
     try:
@@ -145,8 +171,6 @@ def note_vouch_view(request: PageRequest, note_id: UUID) -> HttpResponse:
             from_outside=False,
             expected_version=number_in(request.POST, "version"),
         )
-    except NoteNotFound:
-        raise Http404 from None
     except NoteVersionConflict:
         messages.error(request, "This note has changed since. Read it again first.")
     else:
@@ -156,9 +180,10 @@ def note_vouch_view(request: PageRequest, note_id: UUID) -> HttpResponse:
 
 @private_page
 @require_POST
+@of_a_note
 def note_delete_view(request: PageRequest, note_id: UUID) -> HttpResponse:
     """Into the bin, after the person confirmed it."""
-    note = note_of(request, note_id)
+    note = selectors.note_get(owner=request.user, note_id=note_id)
     services.note_delete(owner=request.user, author=author_of(request), note_id=note_id)
     undo = render_to_string("notes/deleted.html", {"note": note}, request)
     messages.success(request, mark_safe(undo))  # noqa: S308
@@ -184,13 +209,17 @@ def _found_in(owner: AbstractBaseUser, query: str, text: str) -> Marks:
 
 
 def _binned_page(request: PageRequest, note_id: UUID) -> HttpResponse:
+    """What the person wrote meanwhile is shown beside it; else nothing they sent is lost."""
     note = selectors.bin_list(owner=request.user).filter(pk=note_id).first()
-    if note is None:  # It was restored just now.
+    unsaved = request.POST.get("content", "")
+    if note is None or (request.method == "POST" and not unsaved):
         return redirect("notes:note", note_id)
     return notes_page(
         request,
         template="notes/binned.html",
+        status=409 if unsaved else 200,
         binned_note=note,
+        unsaved=unsaved,
         kept_days=services.KEPT_IN_BIN.days,
         in_bin=True,
     )
@@ -199,7 +228,7 @@ def _binned_page(request: PageRequest, note_id: UUID) -> HttpResponse:
 def _conflict(request: PageRequest, note_id: UUID, error: NoteVersionConflict) -> HttpResponse:
     if wants_json(request):
         return _json_error(error.code, error.message, 409)
-    stored = note_of(request, note_id)
+    stored = selectors.note_get(owner=request.user, note_id=note_id)
     part = _part(request, stored)
     sent = request.POST.copy()
     mine = NoteForm(sent, note=stored)
@@ -219,13 +248,6 @@ def _json_error(code: str, message: str, status: int) -> JsonResponse:
 
 def author_of(request: PageRequest) -> Author:
     return Author.person(request.user, "page")
-
-
-def note_of(request: PageRequest, note_id: UUID) -> Note:
-    try:
-        return selectors.note_get(owner=request.user, note_id=note_id)
-    except NoteNotFound:
-        raise Http404 from None
 
 
 def _part(request: PageRequest, note: Note) -> Part:

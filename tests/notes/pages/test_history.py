@@ -170,7 +170,9 @@ def test_bin_shows_beginnings_and_histories_and_its_place(browser, note):
     for path in (url("history", note), version_url(note, 2)):
         page = page_of(browser.get(path))
         assert "eggs" in page or "Deleted" in page
-        assert "Take the note out of the bin" in page
+        assert "In the bin since" in page
+        assert f'action="{url("restore", note)}"' in page
+        assert 'href="/notes/bin/">Open the bin' in page
         assert "Restore this version" not in page
 
 

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
@@ -326,17 +327,54 @@ def test_delete_takes_the_note_off_every_list(browser, note):
     assert browser.get(url("delete", note)).status_code == 405
     assert browser.post(url("delete", note)).status_code == 302
     assert "No notes yet." in page_of(browser.get("/notes/"))
-    page = browser.get(url("note", note)).content.decode()
-    assert "“Groceries” is in the bin" in page
-    assert "milk" not in page
-    assert url("restore", note) in page
-    assert browser.get(url("edit", note)).status_code == 404
+    for name in ("note", "edit"):
+        page = page_of(browser.get(url(name, note)))
+        assert "“Groceries” is in the bin" in page
+        assert "It was deleted on" in page
+        assert "milk" not in page
+        assert url("restore", note) in page
+        assert 'href="/notes/bin/">Open the bin' in page
 
 
 def test_deleted_note_is_missing_to_everybody_else(browser, client_of, other_user, note):
     browser.post(url("delete", note))
-    assert client_of(other_user).get(url("note", note)).status_code == 404
-    assert client_of().get(url("note", note)).status_code == 302
+    missing = Note(id=uuid4())
+    stranger, nobody = client_of(other_user), client_of()
+    for name in ("note", "edit", "history"):
+        hers, none = stranger.get(url(name, note)), stranger.get(url(name, missing))
+        assert (hers.status_code, none.status_code) == (404, 404)
+        assert "in the bin" not in hers.content.decode()
+        assert nobody.get(url(name, note)).status_code == 302
+    for name in ("edit", "vouch", "delete", "restore"):
+        assert stranger.post(url(name, note), {"content": "x"}).status_code == 404
+    note.refresh_from_db()
+    assert note.deleted is not None
+
+
+def test_text_for_a_note_that_was_deleted_meanwhile_is_not_lost(browser, note):
+    browser.post(url("delete", note))
+    data = {"title": "T", "folder": "/", "tags": "", "content": "mine <b>", "version": 1}
+    response = browser.post(url("edit", note), data)
+    assert response.status_code == 409
+    page = response.content.decode()
+    assert "What you wrote is not saved" in page
+    assert "mine &lt;b&gt;</textarea>" in page
+    asked = browser.post(url("edit", note), data, headers={"Accept": "application/json"})
+    assert (asked.status_code, asked.json()["error"]["code"]) == (404, "not_found")
+    assert "in the bin" in asked.json()["error"]["message"]
+    note.refresh_from_db()
+    assert note.content == "milk & *eggs*"
+
+
+@pytest.mark.parametrize("name", ["vouch", "delete"])
+def test_what_is_done_to_a_note_in_the_bin_leads_to_where_it_is(browser, note, name):
+    browser.post(url("delete", note))
+    assert browser.post(url(name, note))["Location"] == url("note", note)
+
+
+def test_links_to_pages_may_carry_what_others_add(browser, note):
+    for address in ("/notes/", url("note", note), "/notes/bin/", "/"):
+        assert browser.get(f"{address}?utm_source=mail", follow=True).status_code == 200
 
 
 def test_note_is_restored_from_its_own_page(browser, note):
