@@ -35,7 +35,7 @@ function atEnd(diff) {
 
 /** Why a call takes no word yet, if so. */
 function tooEarly(call, approves) {
-  if (!call.matches(".calm")) return "The card has just appeared: look at it first.";
+  if (!call.matches(".calm")) return "This has just appeared, and nothing was decided. Look at it, then say it again.";
   const diff = call.querySelector(".diff");
   if (approves && diff && !("seen" in diff.dataset) && !atEnd(diff)) {
     diff.focus();
