@@ -214,13 +214,15 @@ class CallDenied:
 class PendingCall:
     """A call of the transcript without a result. ``was_running``: its executor died in it.
 
-    ``is_stale``: it was approved, but what it would change is another by now.
+    ``is_stale``: it was approved, but what it would change is another by now. ``is_cut_off``: its
+    message was, so that it may lack some of its arguments.
     """
 
     call: ToolCall
     was_running: bool = False
     decision: CallApproved | CallDenied | None = None
     is_stale: bool = False
+    is_cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from chat.types import RequestedCall, ToolCall
 
 MAX_LENGTH = 200
 
+#: Finish reasons after which the arguments of a call can be taken for whole.
+_WHOLE = frozenset({"end_turn", "tool_use", "stop_sequence"})
+
 _object = msgspec.json.Decoder(dict[str, object])
 
 
@@ -58,8 +61,10 @@ def is_blank(text: str) -> bool:
     return text.strip() in {"", "null"}
 
 
-def is_cut_off(call: ToolCall) -> bool:
-    """Whether a call of a message that was cut off may lack some of its arguments."""
+def is_cut_off(call: ToolCall, finish_reason: str) -> bool:
+    """Whether a call may lack some of its arguments, as its message ended in the middle of them."""
+    if finish_reason in _WHOLE:
+        return False
     return is_blank(call.arguments) or parse_arguments(call.arguments) is None
 
 

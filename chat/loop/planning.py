@@ -132,7 +132,8 @@ def _next_call(progress: Progress, asks: Asks) -> RunTool | SkipCalls | Ask:
 def _must_ask(pending: PendingCall, asks: Asks) -> bool:
     if pending.is_stale:
         return True
-    return pending.decision is None and not pending.was_running and asks(pending.call)
+    settled = pending.decision is not None or pending.was_running or pending.is_cut_off
+    return not settled and asks(pending.call)
 
 
 def _ends_run(pending: PendingCall) -> bool:

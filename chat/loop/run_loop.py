@@ -44,7 +44,6 @@ from chat.types import (
     Completion,
     Delta,
     Fault,
-    FinishReason,
     HistoryMessage,
     ModelRequest,
     PendingCall,
@@ -59,9 +58,6 @@ from chat.types import (
     UserMessage,
 )
 from tools.definitions import ToolSpec
-
-#: Finish reasons after which the arguments of a call can be taken for whole.
-_WHOLE: frozenset[FinishReason] = frozenset({"end_turn", "tool_use", "stop_sequence"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +169,6 @@ class _Loop:
     new_message_id: Callable[[], UUID]
     fault: Fault | None = None
     nudged: bool = False
-    truncated: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
@@ -184,7 +179,7 @@ class _Loop:
                 max_iterations=limit,
                 max_tokens=self.limits.tokens,
                 fault=self.fault,
-                asks=self.asks,
+                asks=self.gate.asks,
             )
             match step:
                 case planning.CallModel(iteration=iteration):
@@ -294,14 +289,14 @@ class _Loop:
             history=(*self.progress.history, message),
             iterations=iteration or self.progress.iterations,
             tokens=self.progress.tokens + usage.total,
-            pending=tuple(map(PendingCall, calls)),
+            pending=tuple(
+                PendingCall(call, is_cut_off=is_cut_off(call, completion.finish_reason))
+                for call in calls
+            ),
             open_message_id=None,
             message_id=message_id,
             last_call_done=not iteration,
         )
-        if completion.finish_reason not in _WHOLE:
-            cut = (call.id for call in calls if is_cut_off(call))
-            self.truncated |= frozenset(cut)
 
     def after_words(self, iteration: int, completion: Completion) -> tuple[events.Notice, ...]:
         """Notices for a message without calls; it is the answer unless the model is nudged."""
@@ -315,9 +310,6 @@ class _Loop:
 
     def continue_with(self, message: HistoryMessage) -> None:
         self.progress = replace(self.progress, history=(*self.progress.history, message))
-
-    def asks(self, call: ToolCall) -> bool:
-        return call.id not in self.truncated and self.gate.asks(call)
 
     async def skip(
         self, calls: tuple[PendingCall, ...], content: str
@@ -351,7 +343,7 @@ class _Loop:
             return CallOutcome(notices.denied(pending.decision), status="denied", is_error=True)
         if pending.was_running and not self.repeatable(pending.call.name):
             return CallOutcome(notices.UNKNOWN, status="unknown", is_error=True)
-        if pending.call.id in self.truncated:
+        if pending.is_cut_off:
             return CallOutcome(notices.TRUNCATED, status="error", is_error=True)
         return None
 

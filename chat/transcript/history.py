@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
+from chat.loop.calls import is_cut_off
 from chat.models import (
     Approval,
     ApprovalDecision,
@@ -78,6 +79,7 @@ def run_progress(*, run: Run, tip_id: UUID | None) -> Progress:
                 _call(c),
                 was_running=c.status == ToolCallStatus.RUNNING,
                 decision=_decision(c, decided.get(c.id)),
+                is_cut_off=is_cut_off(_call(c), last.finish_reason if last else ""),
             )
             for c in open_calls
         ),

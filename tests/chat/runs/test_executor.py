@@ -6,10 +6,11 @@ from procrastinate.job_context import AbortReason
 
 from chat import events
 from chat.exceptions import HandBack, NoProviderError, ProviderError
+from chat.loop import notices
 from chat.loop.folding import fold
-from chat.models import Conversation, Message, Run, ToolCall
+from chat.models import Approval, Conversation, Message, Run, ToolCall
+from chat.runs import deciding, lifecycle
 from chat.runs import executor as executor_module
-from chat.runs import lifecycle
 from chat.testing import ScriptedProvider, calls, fails, says
 from chat.types import Fault, TextDelta, ToolMessage
 from tools.definitions import ToolContext
@@ -332,6 +333,22 @@ async def test_executor_hands_back_when_the_database_goes_away(stage, start, mon
 
     assert names(log).count("done") == 1
     assert (await reloaded(run)).stop_reason == "end_turn"
+
+
+async def test_call_that_was_cut_off_never_runs_in_a_later_attempt_either(stage, start, user, lamp):
+    cut = calls(("lamp_set", {"colour": "red"}), ("lamp_look", ""), finish_reason="max_tokens")
+    run = await start()
+    async with stage(ScriptedProvider(cut, says("Done."))) as runtime:
+        await runtime.carry(run)
+        [approval] = await rows(Approval, run=run)
+        await unit_of_work(
+            deciding.approval_decide, owner=user, approval_id=approval.id, decision="approved"
+        )
+        await runtime.carry(run)
+
+    ran, was_cut_off = await rows(ToolCall, message__run=run)
+    assert (ran.status, was_cut_off.status) == ("done", "error")
+    assert was_cut_off.result == notices.TRUNCATED
 
 
 async def test_executor_ends_in_an_error_when_the_database_fails_for_good(
