@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -28,11 +28,14 @@ from chat.models import (
     RunStatus,
 )
 from chat.runs import approvals, event_log, lifecycle, rules
+from chat.runs.calling import is_tainted
+from chat.transcript.history import branch_rows, history_messages
 from tools.approval import canonical
 from tools.arguments import parse_arguments
 from tools.definitions import Outcome, ToolContext
 from tools.exceptions import ArgumentsError, ToolError
 from tools.invocation import Described, describe
+from tools.policy import Policy
 from tools.registry import Tool, registry
 
 Decision = Literal["approved", "denied"]
@@ -193,6 +196,7 @@ def _described(approval: Approval, arguments: str | None) -> Described | Outcome
     """What the call would do now; in the thread of a door, like every other of its queries."""
     call = approval.call
     conversation_id = approval.run.conversation_id
+    policy = _policy(approval)
     return describe(
         name=call.name,
         arguments=call.arguments if arguments is None else arguments,
@@ -203,9 +207,18 @@ def _described(approval: Approval, arguments: str | None) -> Described | Outcome
             message_id=approval.run.message_id,
             run_id=approval.run_id,
             call_id=call.call_id,
+            tainted=policy.tainted,
         ),
-        policy=rules.policy_of(owner=approval.owner, conversation_id=conversation_id),
+        policy=policy,
     )
+
+
+def _policy(approval: Approval) -> Policy:
+    """What was said by now, and whether the model had been shown text from outside."""
+    call = approval.call
+    branch = branch_rows(conversation_id=call.conversation_id, tip_id=call.message_id)
+    said = rules.policy_of(owner=approval.owner, conversation_id=call.conversation_id)
+    return replace(said, tainted=is_tainted(history_messages(messages=branch)))
 
 
 def _check(approval: Approval, word: _Word, edited: Described | Outcome) -> None:

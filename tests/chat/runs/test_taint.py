@@ -2,6 +2,7 @@
 
 import pytest
 
+from chat.exceptions import ApprovalStaleError
 from chat.models import Approval, Run, ToolCall
 from chat.runs import deciding
 from chat.testing import ScriptedProvider, calls, says
@@ -91,3 +92,26 @@ async def test_note_that_was_written_after_text_from_outside_taints_whoever_read
     other = await start("Read it, then write.")
 
     assert await carried(stage, other, reading(written), WRITE) == "awaiting_approval"
+
+
+async def test_card_that_is_shown_anew_still_says_what_came_from_outside(stage, start, user, lamp):
+    dim = calls(("lamp_dim", {"colour": "red"}))
+    run = await start("Fade, then dim.")
+    async with stage(ScriptedProvider(calls(("lamp_fade", {"seconds": 1})), dim)) as runtime:
+        await runtime.carry(run)
+        await unit_of_work(decide, user, run)
+        await runtime.carry(run)
+    lamp.version = 7
+
+    with pytest.raises(ApprovalStaleError):
+        await unit_of_work(decide, user, run)
+
+    anew = await unit_of_work(lambda: Approval.objects.get(run=run, decision=""))
+    assert anew.version == "7"
+    assert "outside" in anew.preview["because"]
+    assert anew.preview["scopes"] == ["once"]
+
+
+def decide(user, run) -> None:
+    waiting = Approval.objects.get(run=run, decision="")
+    deciding.approval_decide(owner=user, approval_id=waiting.id, decision="approved")
