@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
@@ -28,6 +29,10 @@ MAX_FILE_BYTES = MAX_CONTENT_BYTES + MAX_FRONT_MATTER + 1024
 MIB = 1024 * 1024
 UNREADABLE = "The file cannot be read."
 MISNAMED = "The name is said to be UTF-8, and is not."
+ODDLY_PACKED = "The file is packed in a way that is not supported."
+
+#: What is unpacked: of other packings a few bytes become all that they stand for at once.
+_PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 #: How an entry of a ZIP's directory begins, its length without what varies, its mark of UTF-8.
 _DIRECTORY, _FIXED, _UTF8 = b"PK\1\2", 46, 0x800
@@ -112,7 +117,9 @@ class ZipSource:
     def entries(self) -> Iterator[Entry | None]:
         for number, info in enumerate(self._zip.filelist):
             refusal = MISNAMED if number in self._misnamed else _refusal(info)
-            if info.is_dir() and not refusal:
+            # Some programs of Windows write backslashes.
+            is_folder = info.is_dir() or info.orig_filename.endswith("\\")
+            if is_folder and not refusal:
                 yield None
                 continue
             yield Entry(_name(info), _modified(info), _opener(self._zip, info), refusal)
@@ -150,12 +157,14 @@ class FolderSource:
             yield _file_entry(self._root, path)
 
     def _paths(self) -> Iterator[Path]:
-        """Files, and links to folders, which are not followed, but said."""
-        for folder, folders, files in os.walk(self._root):
+        """Files, and what is said of folders: links are not followed, and some cannot be read."""
+        closed: list[Path] = []
+        for folder, folders, files in os.walk(self._root, onerror=partial(_add_path, closed)):
             folders.sort()
             links = [name for name in folders if Path(folder, name).is_symlink()]
             for name in sorted([*files, *links]):
                 yield Path(folder, name)
+        yield from sorted(closed)
 
     def read(self, entry: Entry) -> bytes:
         return _read(entry)
@@ -238,7 +247,7 @@ def _refusal(info: zipfile.ZipInfo) -> str:
         return "The entry is a symbolic link."
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return "The entry is not a regular file."
-    return ""
+    return "" if info.compress_type in _PACKINGS else ODDLY_PACKED
 
 
 def _modified(info: zipfile.ZipInfo) -> datetime | None:
@@ -265,10 +274,23 @@ def _file_entry(root: Path, path: Path) -> Entry:
     refusal = ""
     if stat.S_ISLNK(status.st_mode):
         refusal = "The file is a symbolic link."
+    elif stat.S_ISDIR(status.st_mode):
+        refusal = "The folder cannot be read."
     elif not stat.S_ISREG(status.st_mode):
         refusal = "This is not a regular file."
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
-    return Entry(name, modified, lambda: _opened(path), refusal)
+    return Entry(name, _time(status.st_mtime), lambda: _opened(path), refusal)
+
+
+def _time(seconds: float) -> datetime | None:
+    """None for a time that no calendar here has: disks keep any number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _add_path(paths: list[Path], error: OSError) -> None:
+    paths.append(Path(error.filename))
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -284,7 +306,7 @@ def _read(entry: Entry) -> bytes:
         with entry.open() as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except NotImplementedError:
-        raise FileRefused("The file is packed in a way that is not supported.") from None
+        raise FileRefused(ODDLY_PACKED) from None
     except PermissionError:
         raise FileRefused(UNREADABLE) from None
     except _BROKEN:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -49,7 +50,7 @@ def transfer_create(
     shown = text_checked(name, field="file")[-MAX_NAME:]
     file = uploads.store(archive)
     try:
-        if not zipfile.is_zipfile(uploads.path_of(file)):
+        if not _is_zip(uploads.path_of(file)):
             raise NoteInvalid("This is not a ZIP archive.", field="file")
         with transaction.atomic():
             transfer = NoteTransfer.objects.create(
@@ -67,6 +68,13 @@ def transfer_create(
         uploads.remove(file)
         raise
     return transfer
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        return zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:  # the last of several files, into which one archive was split
+        return False
 
 
 def transfer_record(

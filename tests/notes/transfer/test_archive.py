@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import struct
 import zipfile
@@ -129,6 +130,19 @@ def test_packing_that_is_not_supported_is_said(alice: User, do_import: Importer)
     assert "not supported" in reason(do_import(alice, bytes(data)), "odd.md")
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packing_that_unpacks_all_at_once_is_refused_unread(
+    alice: User, do_import: Importer, monkeypatch, packing: int
+):
+    monkeypatch.setattr(zipfile.ZipExtFile, "_read1", lambda file, size: pytest.fail("it was read"))
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", packing) as archive:
+        archive.writestr("bomb.md", bytes(1_000_000))
+    transfer = do_import(alice, target.getvalue())
+    assert outcomes(transfer) == {"bomb.md": "refused"}
+    assert "not supported" in reason(transfer, "bomb.md")
+
+
 def test_file_longer_than_a_note_is_not_read_to_its_end(alice: User, do_import: Importer):
     transfer = do_import(alice, {"big.md": b"a" * (MAX_CONTENT_BYTES + 200_000), "good.md": "g"})
     assert outcomes(transfer) == {"big.md": "refused", "good.md": "created"}
@@ -176,6 +190,13 @@ def test_names_of_macos_are_read_though_they_do_not_say_that_they_are_utf8(
 ):
     data = packed([("XXXXX.md", "k")]).replace(b"XXXXX", "caf\u00e9".encode())
     assert outcomes(do_import(alice, data)) == {"caf\u00e9.md": "created"}
+
+
+def test_backslashes_of_windows_part_folders(alice: User, do_import: Importer):
+    names = ["folder\\", "folder\\sub\\", "folder\\sub\\a.md"]
+    transfer = do_import(alice, [(info(name), "x" * name.endswith(".md")) for name in names])
+    assert outcomes(transfer) == {"folder\\sub\\a.md": "created"}
+    assert Note.objects.get().folder == "/folder/sub/"
 
 
 def test_names_in_an_old_code_page_are_read(alice: User, do_import: Importer):
@@ -247,3 +268,29 @@ def test_folder_is_read_without_following_links(alice: User, tmp_path: Path):
     assert entries.pop("linked") == "The file is a symbolic link."
     assert entries == {"sub/note.md": ""}
     assert FolderSource(root).total == 3
+
+
+def test_folder_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "note.md").write_text("hello")
+    scandir = os.scandir
+
+    def scanned(path: Any) -> Any:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scanned)
+    entries = {each.path: each.refusal for each in FolderSource(tmp_path).entries() if each}
+    assert entries == {"note.md": "", "closed": "The folder cannot be read."}
+    assert FolderSource(tmp_path).total == 2
+
+
+def test_file_of_a_time_that_no_calendar_has_is_read(tmp_path: Path, monkeypatch):
+    path = tmp_path / "note.md"
+    path.write_text("hello")
+    status = list(path.lstat())
+    status[8] = 10**15
+    monkeypatch.setattr(Path, "lstat", lambda self: os.stat_result(status))
+    entry = reading._file_entry(tmp_path, path)
+    assert (entry.modified, entry.refusal) == (None, "")
