@@ -20,7 +20,7 @@ from django.db.models.functions import MD5
 
 from notes import services
 from notes.authors import Author
-from notes.exceptions import NoteSaveTimeout, NoteVersionConflict
+from notes.exceptions import NoteNotFound, NoteSaveTimeout, NoteVersionConflict
 from notes.folders import ROOT
 from notes.models import FileOutcome, Note, NoteOrigin, NoteTransfer, NoteTransferFile
 from notes.transfer.dialects import Draft
@@ -133,26 +133,26 @@ class Batch:
         file.keys = (key,)
 
     def _compare(self, file: File, note: StoredNote, origin: NoteOrigin | None, key: bytes) -> None:
-        if note.deleted is not None and not self._transfer.overwrite:
-            return file.end(FileOutcome.KEPT, IN_THE_BIN)
-        was_in_bin = self._take_from_bin(note)
+        in_bin = note.deleted is not None
         may_replace = self._transfer.overwrite
-        if was_in_bin:
-            file.reasons.append("Taken out of the bin.")
+        if in_bin and not may_replace:
+            return file.end(FileOutcome.KEPT, IN_THE_BIN)
         if origin is not None and bytes(origin.digest) == file.digest and not may_replace:
             return file.end(FileOutcome.UNCHANGED)
-        version = note.version
-        if not _is_same(note, _wanted(file)):
-            before = origin.version if origin else file.draft.version if file.draft else None
-            if before != version and not may_replace:
-                return file.end(FileOutcome.KEPT, CHANGED_HERE)
-            try:
-                version = self._update(_wanted(file), note)
-            except NoteVersionConflict:
-                return file.end(FileOutcome.KEPT, CHANGED_HERE)
-        elif not was_in_bin:
-            return file.end(FileOutcome.UNCHANGED)
-        file.end(FileOutcome.UPDATED)
+        is_same = _is_same(note, _wanted(file))
+        if not is_same and not may_replace and _version_before(file, note, origin) != note.version:
+            return file.end(FileOutcome.KEPT, CHANGED_HERE)
+        try:
+            version = self._brought(note, None if is_same else _wanted(file))
+        except NoteVersionConflict:
+            return file.end(FileOutcome.KEPT, CHANGED_HERE)
+        except NoteNotFound:  # deleted at this moment
+            return file.end(FileOutcome.KEPT, IN_THE_BIN)
+        except (DatabaseError, NoteSaveTimeout) as error:
+            return file.end(FileOutcome.REFUSED, _why_not_stored(error))
+        if in_bin:
+            file.reasons.append("Taken out of the bin.")
+        file.end(FileOutcome.UNCHANGED if is_same and not in_bin else FileOutcome.UPDATED)
         self._moved.append(
             NoteOrigin(
                 owner_id=self._owner.pk,
@@ -163,14 +163,18 @@ class Batch:
             )
         )
 
-    def _take_from_bin(self, note: StoredNote) -> bool:
-        if note.deleted is None:
-            return False
-        restored = services.note_restore(owner=self._owner, author=self._author, note_id=note.pk)
-        note.version = restored.version
-        return True
+    @transaction.atomic
+    def _brought(self, note: StoredNote, wanted: Note | None) -> int:
+        """The version of the note once it is out of the bin and, if that differs, as wanted."""
+        version = note.version
+        if note.deleted is not None:
+            restored = services.note_restore(
+                owner=self._owner, author=self._author, note_id=note.pk
+            )
+            version = restored.version
+        return version if wanted is None else self._update(wanted, note, version)
 
-    def _update(self, wanted: Note, note: StoredNote) -> int:
+    def _update(self, wanted: Note, note: StoredNote, version: int) -> int:
         updated = services.note_update(
             owner=self._owner,
             author=self._author,
@@ -181,7 +185,7 @@ class Batch:
             tags=wanted.tags,
             language=wanted.language,
             from_outside=False if self._transfer.trusted else None,
-            expected_version=note.version,
+            expected_version=version,
         )
         return updated.version
 
@@ -208,12 +212,8 @@ class Batch:
             with transaction.atomic():
                 notes = [_wanted(file) for file in files]
                 services.notes_store(owner=self._owner, author=self._author, notes=notes)
-        except DatabaseError as error:
-            if str(getattr(error.__cause__, "sqlstate", ""))[:2] not in _ABOUT_THE_DATA:
-                raise
-            return "The database does not take this text."
-        except NoteSaveTimeout as error:
-            return error.message
+        except (DatabaseError, NoteSaveTimeout) as error:
+            return _why_not_stored(error)
         for file in files:
             file.note_id = _wanted(file).pk
             file.end(FileOutcome.CREATED)
@@ -237,6 +237,24 @@ def _wanted(file: File) -> Note:
     if file.wanted is None:
         raise TypeError("A file that cannot be a note came this far.")
     return file.wanted
+
+
+def _why_not_stored(error: DatabaseError | NoteSaveTimeout) -> str:
+    """What is wrong with a text; what is not about it is raised again."""
+    if isinstance(error, NoteSaveTimeout):
+        return error.message
+    if str(getattr(error.__cause__, "sqlstate", ""))[:2] not in _ABOUT_THE_DATA:
+        raise error
+    return "The database does not take this text."
+
+
+def _version_before(file: File, note: Note, origin: NoteOrigin | None) -> int | None:
+    """The version of its note that a file comes from: the one that the last import left, or that a
+    later export of the note says."""
+    is_its_own = file.draft is not None and file.draft.id == note.pk
+    said = file.draft.version if file.draft and is_its_own else None
+    known = [version for version in (origin and origin.version, said) if version]
+    return max(known, default=None)
 
 
 def _complete(note: Note, draft: Draft | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from django.utils import timezone
 from procrastinate.contrib.django.models import ProcrastinateJob
 
 from accounts.models import User
-from notes.exceptions import NoteInvalid
+from notes import services as services_of_notes
+from notes.exceptions import NoteError, NoteInBin, NoteInvalid, NoteSaveTimeout
 from notes.models import Note, NoteOrigin, NoteTransfer, NoteTransferFile
 from notes.transfer import importing, services, settling, uploads
 from notes.transfer.archive import UPLOAD, ZipSource
@@ -56,6 +58,39 @@ def test_changed_file_changes_its_note_and_what_a_person_changed_stays(
     assert do_import(alice, VAULT | {"b/c.md": "newer too"}, overwrite=True).files_updated == 2
     assert Note.objects.get(pk=mine.pk).content == "newer too"
     assert Note.objects.count() == 3
+
+
+def test_file_that_came_to_say_what_a_person_wrote_changes_its_note_from_then_on(
+    alice: User, do_import: Importer
+):
+    do_import(alice, {"a.md": "one"})
+    note = Note.objects.get()
+    note_update(owner=alice, note_id=note.pk, content="two")
+    assert outcomes(do_import(alice, {"a.md": "two"})) == {"a.md": "unchanged"}
+    assert outcomes(do_import(alice, {"a.md": "three"})) == {"a.md": "updated"}
+    assert Note.objects.get(pk=note.pk).content == "three"
+
+
+@pytest.mark.parametrize(
+    ("failure", "outcome"), [(NoteSaveTimeout(), "refused"), (NoteInBin(), "kept")]
+)
+def test_note_that_cannot_be_changed_does_not_end_the_import(
+    alice: User, do_import: Importer, monkeypatch, failure: NoteError, outcome: str
+):
+    do_import(alice, VAULT)
+    note_update_ = services_of_notes.note_update
+
+    def failing(**options: Any) -> Note:
+        if options["content"] == "newer":
+            raise failure
+        return note_update_(**options)
+
+    monkeypatch.setattr(services_of_notes, "note_update", failing)
+    transfer = do_import(alice, VAULT | {"a.md": "newer", "b/d.md": "newest"})
+    assert transfer.status == "finished"
+    assert (outcomes(transfer)["a.md"], outcomes(transfer)["b/d.md"]) == (outcome, "updated")
+    assert reason(transfer, "a.md")
+    assert Note.objects.get(title="a").content == "one"
 
 
 def test_import_that_is_trusted_marks_no_note_as_from_outside(alice: User, do_import: Importer):
@@ -204,6 +239,7 @@ def test_queueing_keeps_the_archive_closed_to_others(alice: User, home: Path):
     [
         (b"no archive", {}, "file"),
         (b"", {}, "file"),
+        (b"PK\6\7" + struct.pack("<LQL", 1, 0, 2) + b"PK\5\6" + bytes(18), {}, "file"),
         (None, {"folder": "/../"}, "folder"),
         (None, {"name": "a\0b"}, "file"),
     ],

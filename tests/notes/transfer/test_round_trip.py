@@ -152,6 +152,21 @@ def test_file_changed_elsewhere_changes_its_own_note(alice: User, do_import: Imp
     assert outcomes(do_import(alice, {"List.md": edited})) == {"List.md": "unchanged"}
 
 
+def test_file_of_a_later_export_changes_its_note(alice: User, do_import: Importer):
+    """What was edited elsewhere, then here, then elsewhere again, each on what there was."""
+    note = note_create(owner=alice, title="List", content="milk\n")
+    first = archive_text(exported(alice)) + "eggs\n"
+    assert outcomes(do_import(alice, {"List.md": first})) == {"List.md": "updated"}
+    note_update(owner=alice, note_id=note.pk, content="milk\neggs\nbread\n")
+    second = archive_text(exported(alice)) + "butter\n"
+    assert outcomes(do_import(alice, {"List.md": second})) == {"List.md": "updated"}
+    stored = Note.objects.get()
+    assert (stored.pk, stored.content) == (note.pk, "milk\neggs\nbread\nbutter\n")
+    note_update(owner=alice, note_id=note.pk, content="mine")
+    for stale in (first, second):
+        assert outcomes(do_import(alice, {"List.md": f"{stale}!"})) == {"List.md": "kept"}
+
+
 def test_dates_in_the_future_become_now_and_are_said(alice: User, do_import: Importer):
     files = [
         ("a.md", "---\ncreated: 2020-01-01\nupdated: 2050-01-01\n---\nx"),
