@@ -32,6 +32,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {options['user']!r}.")
         target: Path = options["file"]
         try:
+            if target.exists() and not target.is_file():
+                raise CommandError(f"{target} cannot be written: it is not a regular file.")
             export = Export(
                 owner=owner, folder=options["folder"], subfolders=True, tags=options["tag"]
             )

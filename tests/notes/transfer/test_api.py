@@ -14,7 +14,10 @@ from django.test import Client
 from accounts.models import User
 from accounts.services import token_create
 from notes.models import Note, NoteTransfer
+from notes.transfer import exporting
+from notes.transfer.exporting import Export
 from notes.transfer.jobs import import_archive
+from tests.notes.writing import note_create
 
 from .conftest import Importer, packed
 
@@ -185,6 +188,28 @@ def test_outcome_that_is_none_is_a_400(client: Client, alice: User, do_import: I
     transfer = do_import(alice, FILES)
     response = client.get(f"{TRANSFERS}{transfer.pk}/files/?outcome=odd")
     assert error_of(response) == (400, "invalid", ["outcome"])
+
+
+def test_export_takes_every_filter_of_the_list(client: Client, alice: User, monkeypatch):
+    old = note_create(owner=alice, title="Old", folder="/a/")
+    new = note_create(owner=alice, title="New", folder="/a/b/")
+    named = Export(owner=alice, updated_before=new.updated).files()
+    assert [file.name for file in named] == ["a/Old.md"]
+
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(exporting, "Export", lambda **options: asked.update(options))
+    before, after = new.updated, old.updated
+    filters = {"folder": "/a/", "subfolders": "true", "tag": "x"}
+    times = {"updated_before": before.isoformat(), "updated_after": after.isoformat()}
+    client.get(EXPORT, filters | times)
+    assert asked.pop("owner") == alice
+    assert asked == {
+        "folder": "/a/",
+        "subfolders": True,
+        "tags": ["x"],
+        "updated_before": before,
+        "updated_after": after,
+    }
 
 
 def test_export_with_a_bad_filter_is_a_400(client: Client):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 import zipfile
@@ -119,6 +120,15 @@ def test_import_of_a_job_is_left_to_its_job(alice: User):
     assert not NoteTransfer.objects.filter(status="failed").exists()
 
 
+def test_export_never_takes_the_place_of_a_pipe_or_device(alice: User, tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    _, failed = run_failing("notes_export", "alice", pipe)
+    assert failed == f"{pipe} cannot be written: it is not a regular file."
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -127,6 +137,8 @@ def test_import_of_a_job_is_left_to_its_job(alice: User):
         (["notes_import", "alice", __file__], "not a ZIP archive"),
         (["notes_export", "nobody", "x.zip"], "There is no user 'nobody'."),
         (["notes_export", "alice", "/missing/x.zip"], "cannot be written"),
+        (["notes_export", "alice", "x" * 300], "cannot be written"),
+        (["notes_export", "alice", "."], "not a regular file"),
         (["notes_export", "alice", "x.zip", "--folder", "/../"], "cannot be called"),
         (["notes_export", "alice", "x.zip", "--folder", "/nope/"], "There are no such notes"),
         (["notes_export", "alice", "x.zip", "--tag", "nope"], "There are no such notes"),
