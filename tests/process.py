@@ -46,7 +46,7 @@ class Process:
                 if httpx.get(f"{self.url}/readyz", timeout=2).status_code == 200:
                     return
             except httpx.TransportError:
-                continue
+                time.sleep(0.02)
         raise AssertionError((self.home / "serve.log").read_text())
 
     def end(self, number: signal.Signals) -> int:
