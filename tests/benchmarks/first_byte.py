@@ -3,9 +3,9 @@
     .venv/bin/python -m tests.benchmarks.first_byte [--browser]
 
 Starts a server of its own with the scripted demo, asks 50 times, each time when the answer before
-has ended, and prints median and 95th percentile in milliseconds. Each figure stands beside that of ``/healthz`` in the
-same run, which tells how busy the machine is. With ``--browser`` also from Send to the first text
-in the page, in Chromium.
+has ended, and prints median and 95th percentile in milliseconds. Each figure stands beside that of
+``/healthz`` in the same run, which tells how busy the machine is. With ``--browser`` also from Send
+to the first text in the page, in Chromium.
 """
 
 from __future__ import annotations
