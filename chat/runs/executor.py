@@ -3,8 +3,7 @@
 Text is published first and stored by grouped writes; everything else is committed first, in one
 transaction a batch, before the loop goes on. Owns gathering of deltas, checkpoints of partial text,
 how a run pauses where a person is asked, and how it ends when it is stopped, handed back, late or
-broken. What a batch means is the
-``loop``'s, what is written is ``records``' and ``lifecycle``'s.
+broken. What a batch means is the ``loop``'s, what is written is ``records``' and ``lifecycle``'s.
 """
 
 from __future__ import annotations
@@ -105,9 +104,9 @@ class _Executor:
             reason = "stopped"
         except TimeoutError:
             reason = "deadline"
-        except (ChatError, FencedOut) as error:
-            if isinstance(error, FencedOut):
-                raise
+        except FencedOut:
+            raise
+        except ChatError as error:
             self.error = _told(error)
         # An outermost edge: whatever the run meets, it is closed, or its conversation stays busy.
         except Exception as error:
