@@ -28,7 +28,7 @@ from chat.exceptions import (
 )
 from chat.models import Approval, ApprovalScope, ToolRule
 from chat.runs import approvals, rules
-from chat.runs.deciding import Decision, approval_decide
+from chat.runs.deciding import Decision, approval_decide, approval_preview
 from web.errors import ApiError, not_found
 from web.fields import ExactTextField
 from web.schema import ErrorSerializer
@@ -134,7 +134,8 @@ class DecisionSerializer(ClosedSerializer):
         # That of an approval of what can no longer be done.
         allow_blank=True,
         max_length=64,
-        help_text="With approve: the `digest` of the approval as it was looked at.",
+        help_text="With approve: the `digest` of what was looked at, of the approval or, with "
+        "`arguments`, of their preview.",
     )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
@@ -154,6 +155,22 @@ class DecisionSerializer(ClosedSerializer):
         if wrong:
             raise serializers.ValidationError(dict.fromkeys(wrong, [f"This goes with {other}."]))
         return attrs
+
+
+class ArgumentsSerializer(ClosedSerializer):
+    """What a person would let run in the place of the model's arguments."""
+
+    arguments = serializers.DictField()
+
+
+class ApprovalPreviewSerializer(serializers.Serializer[Any]):
+    """What a call would do with other arguments; to approve them, name this `digest`."""
+
+    arguments = serializers.DictField(help_text="As they would run.")
+    preview = PreviewSerializer()
+    effect = serializers.CharField()
+    because = serializers.CharField()
+    digest = serializers.CharField()
 
 
 class ApprovalListView(ApiView):
@@ -214,6 +231,40 @@ class ApprovalView(ApiView):
                 via=cast("ApiToken | None", request.auth),
             )
         return Response(ApprovalSerializer(decided).data)
+
+
+class ApprovalPreviewView(ApiView):
+    """Other arguments, looked at before they are approved."""
+
+    scopes: ClassVar = {"POST": "read"}
+
+    @extend_schema(
+        operation_id="approvals_preview",
+        summary="Show what a call would do with other arguments; decides nothing",
+        responses={
+            200: ApprovalPreviewSerializer,
+            409: OpenApiResponse(
+                ErrorSerializer,
+                description="`approval_closed`: it was decided, or is no longer awaited. "
+                "`approval` is the approval as it is.",
+            ),
+        },
+    )
+    @takes(body=ArgumentsSerializer)
+    def post(self, request: Request, approval_id: UUID) -> Response:
+        owner = owner_of(request)
+        with told(owner):
+            found = approval_preview(
+                owner=owner, approval_id=approval_id, arguments=self.sent()["arguments"]
+            )
+        shown = {
+            "arguments": found.arguments,
+            "preview": approvals.preview_shown(found),
+            "effect": found.effect,
+            "because": found.because,
+            "digest": found.digest,
+        }
+        return Response(ApprovalPreviewSerializer(shown).data)
 
 
 @contextmanager

@@ -10,6 +10,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("approval-mode/", approvals.ApprovalModeView.as_view(), name="approval-mode"),
     path("approvals/", approvals.ApprovalListView.as_view(), name="approvals"),
     path("approvals/<uuid:approval_id>/", approvals.ApprovalView.as_view(), name="approval"),
+    path(
+        "approvals/<uuid:approval_id>/preview/",
+        approvals.ApprovalPreviewView.as_view(),
+        name="approval-preview",
+    ),
     path("completions/", completions.CompletionsView.as_view(), name="completions"),
     path("conversations/", conversations.ConversationListView.as_view(), name="conversations"),
     path(

@@ -1,13 +1,15 @@
 """The pages of decisions: the inbox, and the words that a card sends, with or without a script.
 
 Whatever comes of a word, the answer shows the card as it is then. What a person changed in the
-arguments is read back here; whether it can run is for ``runs.deciding`` to say.
+arguments is read back here, shown for what it would do, and approved only after that; whether it
+can run is for ``runs.deciding`` to say.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -18,7 +20,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from chat.exceptions import ApprovalInvalidError, ApprovalStaleError
+from chat.exceptions import ApprovalClosedError, ApprovalInvalidError, ApprovalStaleError
 from chat.models import Approval, Conversation
 from chat.pages.requests import PageRequest
 from chat.pages.transcript import answer_shown
@@ -28,15 +30,18 @@ from chat.runs.deciding import (
     Decision,
     Refused,
     approval_decide,
+    approval_preview,
     approvals_decide,
 )
 from chat.wire.cards import (
+    Change,
     Draft,
     ShownApproval,
     ShownCard,
     approval_shown,
     argument_fields,
     card_shown,
+    change_shown,
     seal_of,
 )
 from web.errors import ApiError, error_response, wants_json
@@ -64,6 +69,7 @@ BUTTONS = {
 }
 TOGETHER = {name: button for name, button in BUTTONS.items() if button.scope == "once"}
 NONE = "This is no decision."
+UNSEEN = "This is what it would do with your change. Look at it, then approve."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +109,30 @@ def approval_view(request: PageRequest, approval_id: UUID) -> HttpResponse:
             reason=reason if button.decision == "denied" else "",
             arguments=edited,
             go_on=button.go_on,
-            seen=_seen(request, approval),
+            seen=_seen(request, approval, edited),
         )
     except Approval.DoesNotExist:
         raise Http404 from None
     except REFUSALS as error:
         return _refused(request, asked, [Refused(approval_id, error)])
     return _answered(request, asked)
+
+
+@private_page
+@require_POST
+def preview_view(request: PageRequest, approval_id: UUID) -> HttpResponse:
+    """What a call would do with the arguments as the person changed them; decides nothing."""
+    approval = _found(request, approval_id)
+    asked = approvals.approvals_together(owner=request.user, message_id=approval.call.message_id)
+    try:
+        draft = _draft(request, approval)
+    except ApprovalClosedError as error:
+        return _refused(request, asked, [Refused(approval_id, error)])
+    if not wants_json(request):
+        return _answered(request, asked, drafts=_drafts(request, asked))
+    [shown] = _shown([approval], {approval_id: draft})
+    html = render_to_string("chat/change.html", {"approval": shown, "alone": True})
+    return JsonResponse({"html": html, "changed": shown.is_edited})
 
 
 @private_page
@@ -144,7 +167,7 @@ def together_view(request: PageRequest, message_id: UUID) -> HttpResponse:
             reason=reason if button.decision == "denied" else "",
             arguments=edited,
             go_on=button.go_on,
-            seen={row.id: _seen(request, row) for row in waiting},
+            seen={row.id: _seen(request, row, edited.get(row.id)) for row in waiting},
         )
     except Approval.DoesNotExist:
         raise Http404 from None
@@ -166,8 +189,13 @@ def _is_reason(text: str) -> bool:
     return "\0" not in text and len(text) <= REASON_CHARACTERS
 
 
-def _seen(request: PageRequest, approval: Approval) -> str:
-    """The digest of what the card showed, which may have been shown anew elsewhere since."""
+def _seen(request: PageRequest, approval: Approval, edited: Mapping[str, Any] | None) -> str:
+    """The digest of what the card showed, which may have been shown anew elsewhere since.
+
+    Who changed the arguments has seen what the card showed of just that, or nothing.
+    """
+    if edited is not None:
+        return request.POST.get(f"previewed-{approval.id}", "another")
     seal = seal_of(approvals.approval_folded(approval, approval.call))
     is_shown = request.POST.get(f"seen-{approval.id}", seal) == seal
     return approval.digest if is_shown else "another"
@@ -203,26 +231,49 @@ def _refused(
     error = ApiError(first.code, str(first), 400 if is_invalid else 409)
     if len(refused) > 1 and isinstance(first, ApprovalStaleError):
         error.message = "What some of these calls would change is another by now. Look at them."
-    rows = {row.id: row for row in asked}
-    drafts = {
-        each.approval_id: _draft(request, rows[each.approval_id], each.error)
-        for each in refused
-        if isinstance(each.error, ApprovalInvalidError)
+    still = {
+        each.approval_id for each in refused if not isinstance(each.error, ApprovalClosedError)
     }
+    found = _drafts(request, [row for row in asked if row.id in still])
+    drafts = {key: draft for key, draft in found.items() if draft.change or draft.errors}
+    if any(draft.change for draft in drafts.values()):
+        error.message = UNSEEN
     return _answered(request, asked, error, drafts)
 
 
-def _draft(request: PageRequest, approval: Approval, error: ApprovalInvalidError) -> Draft:
+def _drafts(request: PageRequest, rows: Iterable[Approval]) -> dict[UUID, Draft]:
+    drafts = {}
+    for row in rows:
+        # Somebody may have decided it, here or elsewhere.
+        with suppress(ApprovalClosedError):
+            drafts[row.id] = _draft(request, row)
+    return drafts
+
+
+def _draft(request: PageRequest, approval: Approval) -> Draft:
+    """What the person wrote, with what is wrong with it or else what it would do."""
     fields = argument_fields(approval.call.name, approvals.arguments_of(approval.call))
     names = {f"arguments.{field.name}": field.name for field in fields}
     errors: dict[str, list[str]] = {}
-    for field, said in error.fields.items():
-        errors.setdefault(names.get(field, ""), []).extend(said)
+    change = None
+    try:
+        change = _change(request, approval)
+    except ApprovalInvalidError as error:
+        for field, said in error.fields.items():
+            errors.setdefault(names.get(field, ""), []).extend(said)
     values = {
         field.name: request.POST.get(f"argument-{approval.id}-{field.name}", field.value)
         for field in fields
     }
-    return Draft(_text(request, f"reason-{approval.id}"), values, errors)
+    return Draft(_text(request, f"reason-{approval.id}"), values, errors, change)
+
+
+def _change(request: PageRequest, approval: Approval) -> Change | None:
+    edited = _edited(request, approval)
+    if edited is None:
+        return None
+    found = approval_preview(owner=request.user, approval_id=approval.id, arguments=edited)
+    return change_shown(found.digest, approvals.preview_shown(found))
 
 
 def _answered(
@@ -239,7 +290,8 @@ def _answered(
             messages.error(request, error.message)
         if drafts:
             waiting = _inbox(request, drafts)
-            return render(request, "chat/approvals.html", {"waiting": waiting}, status=400)
+            status = error.status_code if error else 200
+            return render(request, "chat/approvals.html", {"waiting": waiting}, status=status)
         if "inbox" in request.POST:
             return redirect("chat:approvals")
         return redirect("chat:conversation", first.run.conversation_id)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("", views.home_page, name="home"),
     path("approvals/", approvals.inbox_page, name="approvals"),
     path("approvals/<uuid:approval_id>/", approvals.approval_view, name="approval"),
+    path("approvals/<uuid:approval_id>/preview/", approvals.preview_view, name="approval-preview"),
     path("approvals/of/<uuid:message_id>/", approvals.together_view, name="approvals-together"),
     path("settings/", settings.settings_page, name="settings"),
     path("settings/asking/", settings.mode_view, name="settings-mode"),

@@ -215,6 +215,14 @@ def approval_folded(approval: Approval, call: ToolCall) -> FoldedApproval:
     )
 
 
+def preview_shown(described: Described) -> dict[str, str | None]:
+    """What a call would do, for a person: a diff that is too long to be read is named."""
+    diff = described.preview.diff
+    if diff is not None and len(diff) > PREVIEW_CHARACTERS:
+        diff = f"{diff[:PREVIEW_CHARACTERS]}\n… {len(diff) - PREVIEW_CHARACTERS} more characters"
+    return {"text": described.preview.text, "diff": diff}
+
+
 def required_event(approval: Approval, call: ToolCall) -> events.ApprovalRequired:
     shown = approval_folded(approval, call)
     return events.ApprovalRequired(
@@ -263,17 +271,13 @@ def _edited(approval: Approval) -> dict[str, Any] | None:
 
 
 def _columns(described: Described) -> dict[str, Any]:
-    """What is decided on, and what is shown of it: a diff that is too long to be read is named."""
-    diff = described.preview.diff
-    if diff is not None and len(diff) > PREVIEW_CHARACTERS:
-        diff = f"{diff[:PREVIEW_CHARACTERS]}\n… {len(diff) - PREVIEW_CHARACTERS} more characters"
+    """What is decided on, and what is shown of it."""
     scopes = ["once", "conversation", "always"] if described.can_be_allowed else ["once"]
     return {
         "digest": described.digest,
         "version": described.preview.version,
         "preview": {
-            "text": described.preview.text,
-            "diff": diff,
+            **preview_shown(described),
             "effect": described.effect,
             "because": described.because,
             "scopes": scopes,

@@ -62,6 +62,19 @@ class _Word:
         return taken == (self.decision, self.arguments, self.go_on)
 
 
+def approval_preview(*, owner: User, approval_id: UUID, arguments: Mapping[str, Any]) -> Described:
+    """What the call would do now with ``arguments`` in the place of the model's; changes nothing.
+
+    Its digest is what a word with these arguments names as ``seen``. Raises
+    ``Approval.DoesNotExist``, ``ApprovalClosedError``, ``ApprovalInvalidError``.
+    """
+    approval = approvals.approval_get(owner=owner, approval_id=approval_id)
+    is_late = approval.expires <= timezone.now()
+    if approval.decision or is_late or approval.run.status != RunStatus.AWAITING_APPROVAL:
+        raise _closed_error(approval)
+    return _described_edited(approval, _canonical(arguments))
+
+
 def approval_decide(
     *,
     owner: User,
@@ -77,7 +90,8 @@ def approval_decide(
     """Take a person's word; the same word again changes nothing.
 
     ``arguments`` take the place of the model's, ``go_on`` lets the model go on after a denial,
-    ``seen`` is the digest of what the person looked at, where that is known.
+    ``seen`` is the digest of what the person looked at, where that is known: of the approval, or of
+    the preview of their arguments.
     Raises ``Approval.DoesNotExist``, ``ApprovalClosedError``, ``ApprovalStaleError`` (the approval
     shows then what the call would do now), ``ApprovalInvalidError``.
     """
@@ -86,19 +100,18 @@ def approval_decide(
         owner=owner,
         decision=ApprovalDecision(decision),
         reason=reason,
-        arguments=_canonical(arguments),
+        arguments=None if arguments is None else _canonical(arguments),
         scope=ApprovalScope(scope),
         go_on=go_on,
         via=via,
         seen=seen,
     )
-    found = None
+    found = edited = None
     if word.decision == ApprovalDecision.APPROVED and not approval.decision:
-        found = _described(approval, None)
-        edited = _described(approval, word.arguments) if word.arguments is not None else found
-        _check(approval, word, edited)
-    else:
-        edited = None
+        _check_scope(approval, word)
+        found = edited = _described(approval, approval.call.arguments)
+        if word.arguments is not None:
+            edited = _described_edited(approval, word.arguments)
     with transaction.atomic():
         run = Run.objects.select_for_update(no_key=True).filter(id=approval.run_id).first()
         if run is None:  # its conversation was deleted meanwhile
@@ -107,7 +120,8 @@ def approval_decide(
         if approval.decision or run.status != RunStatus.AWAITING_APPROVAL:
             return _closed(approval, word)
         is_late = approval.expires <= timezone.now()
-        is_stale = not is_late and found is not None and not _is_shown(approval, found, word)
+        is_seen = found is None or _is_edited_seen(edited, word) or _is_shown(approval, found, word)
+        is_stale = not is_late and not is_seen
         if is_late:
             lifecycle.run_expire(run_id=run.id)
         elif is_stale and found is not None:
@@ -168,10 +182,8 @@ def approvals_decide(
     return refused
 
 
-def _canonical(arguments: Mapping[str, Any] | None) -> str | None:
+def _canonical(arguments: Mapping[str, Any]) -> str:
     """The arguments as they will be read again: clean text, one order."""
-    if arguments is None:
-        return None
     try:
         return canonical(parse_arguments(json.dumps(arguments)))
     except ToolError as error:
@@ -192,14 +204,23 @@ def _fit(tool: Tool | None, arguments: str) -> None:
         raise ApprovalInvalidError(str(error), fields=fields) from None
 
 
-def _described(approval: Approval, arguments: str | None) -> Described | Outcome:
+def _described_edited(approval: Approval, arguments: str) -> Described:
+    """What the call would do as the person changed it. Raises ``ApprovalInvalidError``."""
+    edited = _described(approval, arguments)
+    if isinstance(edited, Outcome):
+        _fit(registry.get(approval.call.name), arguments)
+        raise _invalid("arguments", edited.content)
+    return edited
+
+
+def _described(approval: Approval, arguments: str) -> Described | Outcome:
     """What the call would do now; in the thread of a door, like every other of its queries."""
     call = approval.call
     conversation_id = approval.run.conversation_id
     policy = _policy(approval)
     return describe(
         name=call.name,
-        arguments=call.arguments if arguments is None else arguments,
+        arguments=arguments,
         context=ToolContext(
             user_id=approval.owner_id,
             deadline=time.monotonic() + PREVIEW_SECONDS,
@@ -221,13 +242,17 @@ def _policy(approval: Approval) -> Policy:
     return replace(said, tainted=is_tainted(history_messages(messages=branch)))
 
 
-def _check(approval: Approval, word: _Word, edited: Described | Outcome) -> None:
+def _check_scope(approval: Approval, word: _Word) -> None:
     if word.scope not in approval.preview.get("scopes", ()):
         message = "A rule would not end the asking about this call."
         raise _invalid("scope", message)
-    if word.arguments is not None and isinstance(edited, Outcome):
-        _fit(registry.get(approval.call.name), word.arguments)
-        raise _invalid("arguments", edited.content)
+
+
+def _is_edited_seen(edited: Described | Outcome | None, word: _Word) -> bool:
+    """Whether the person looked at what their own arguments would do, which is all that runs."""
+    if word.arguments is None or not isinstance(edited, Described):
+        return False
+    return word.seen == edited.digest
 
 
 def _is_shown(approval: Approval, found: Described | Outcome, word: _Word) -> bool:
@@ -256,11 +281,15 @@ def _stale(found: Described | Outcome | None) -> str:
 def _closed(approval: Approval, word: _Word) -> Approval:
     if word.is_that_of(approval):
         return approval
+    raise _closed_error(approval)
+
+
+def _closed_error(approval: Approval) -> ApprovalClosedError:
     if approval.decision in ("", ApprovalDecision.EXPIRED):
         said = "This is no longer awaited: it ran out, or the answer was stopped."
     else:
         said = f"This was already decided: {approval.decision}."
-    raise ApprovalClosedError(said, approval_id=approval.id)
+    return ApprovalClosedError(said, approval_id=approval.id)
 
 
 def _take(run: Run, approval: Approval, word: _Word, edited: Described | Outcome | None) -> None:

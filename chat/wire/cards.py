@@ -53,15 +53,25 @@ class ArgumentField:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """What a person wrote on a card that could not be taken: ``values`` and ``errors`` by argument.
+class Change:
+    """What the call would do with the arguments as the person changed them."""
 
-    ``errors`` of "" are about all of them.
+    digest: str
+    text: str
+    diff: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a person wrote on a card that is not decided yet: ``values`` and ``errors`` by argument.
+
+    ``errors`` of "" are about all of them; ``change`` is None where there are any, or no change.
     """
 
     reason: str
     values: Mapping[str, str]
     errors: Mapping[str, Sequence[str]]
+    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,7 @@ class ShownApproval:
     arguments: str
     fields: tuple[ArgumentField, ...]
     errors: tuple[str, ...]
+    change: Change | None
     edited: str
     changed: str
     because: str
@@ -94,7 +105,7 @@ class ShownApproval:
     @property
     def is_edited(self) -> bool:
         """Whether the person is in the middle of changing the arguments."""
-        return bool(self.errors or any(field.errors for field in self.fields))
+        return bool(self.change or self.errors or any(field.errors for field in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,10 @@ class ShownCard:
 def visible(text: str) -> str:
     """``text`` with every character that cannot be seen as its code: ⟨U+202E⟩."""
     return "".join(f"⟨U+{ord(c):04X}⟩" if _is_unseen(c) else c for c in text)
+
+
+def change_shown(digest: str, preview: Mapping[str, str | None]) -> Change:
+    return Change(digest, visible(preview["text"] or ""), _diff_lines(preview["diff"] or ""))
 
 
 def card_shown(message_id: UUID, approvals: Iterable[ShownApproval | None]) -> ShownCard | None:
@@ -162,6 +177,7 @@ def approval_shown(
         arguments=_pretty(tool, approval.arguments),
         fields=fields,
         errors=tuple(draft.errors.get("", ())) if draft else (),
+        change=draft.change if draft else None,
         edited="" if approval.edited is None else _pretty(tool, approval.edited),
         changed=visible(", ".join(_changed(tool, approval.arguments, approval.edited))),
         because=visible(approval.because),

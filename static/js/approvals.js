@@ -1,6 +1,7 @@
 // Approval cards: sends a word and puts the card as it is then in its place. A call takes no word in
-// its first half second, nor an approval before all of its diff was seen. With the focus on a call,
-// A approves it and D denies it; elsewhere either key brings the focus to the first that waits.
+// its first half second, nor an approval before all of its diff was seen. Once its arguments are
+// changed that is the diff of the change, which is asked for whenever the person pauses. With the focus
+// on a call, A approves it and D denies it; elsewhere either key brings the focus to the first.
 import { nodes } from "notewire/html";
 import { post } from "notewire/http";
 import { place } from "notewire/place";
@@ -9,16 +10,88 @@ import { toast } from "notewire/toasts";
 const CALM = 500;
 const PENDING = ".approval.pending";
 const KEYS = { a: "approve", d: "deny" };
-const known = new WeakSet();
+const PAUSE = 400;
+const calming = new WeakMap();
 
 /** From half a second on a call is calm: nobody can have meant something else. */
+function calm(call) {
+  clearTimeout(calming.get(call));
+  call.classList.remove("calm");
+  calming.set(call, setTimeout(() => call.classList.add("calm"), CALM));
+}
+
 function note(root) {
   for (const call of root.querySelectorAll?.(PENDING) ?? []) {
-    if (known.has(call)) continue;
-    known.add(call);
-    setTimeout(() => call.classList.add("calm"), CALM);
+    if (calming.has(call)) continue;
+    calm(call);
+    if (boxes(call).some(({ value, defaultValue }) => value !== defaultValue)) changed(call);
   }
 }
+
+function boxes(call) {
+  return [...call.querySelectorAll(".edit textarea")];
+}
+
+/** By the id of a call: when its change is asked about, and whether it is, or is to be again. */
+const looks = new Map();
+
+/** What was shown before is out of date at once. */
+function changed(call) {
+  call.dataset.changed = "";
+  call.querySelector("[name^='previewed-']")?.remove();
+  call.querySelector(".change").classList.add("old");
+  const pause = looks.get(call.id) ?? { timer: 0, busy: false, again: false };
+  looks.set(call.id, pause);
+  clearTimeout(pause.timer);
+  pause.timer = setTimeout(() => lookAt(call.id), PAUSE);
+}
+
+/** Show what the change would do. One request at a time; only the answer to the last is shown. */
+async function lookAt(id) {
+  const call = document.getElementById(id);
+  const state = looks.get(id);
+  if (!state || !call?.matches(PENDING)) return looks.delete(id);
+  clearTimeout(state.timer);
+  state.timer = 0;
+  if (state.busy) return (state.again = true);
+  state.busy = true;
+  state.again = false;
+  const url = call.querySelector("[value='preview']").getAttribute("formaction");
+  let answer;
+  try {
+    answer = await post(url, new FormData(call.closest("form")));
+  } catch (error) {
+    answer = { error };
+  }
+  state.busy = false;
+  if (state.again) return lookAt(id);
+  if (!state.timer) showChange(document.getElementById(id), answer);
+}
+
+function showChange(call, { html, changed, error }) {
+  if (!call?.matches(PENDING)) return;
+  const part = call.querySelector(".change");
+  if (error?.body?.error?.html) {
+    show(error.body.error.html, call.contains(document.activeElement));
+    return tell(error.message);
+  }
+  if (error) {
+    const said = document.createElement("p");
+    said.className = "failed";
+    said.append(`What it would do cannot be shown now. ${error.message}`);
+    return part.replaceChildren(said);
+  }
+  place(part, "inner", html);
+  part.classList.remove("old");
+  call.toggleAttribute("data-changed", changed);
+  told?.remove();
+  calm(call);
+}
+
+document.addEventListener("input", ({ target }) => {
+  const call = target.closest(".edit")?.closest(PENDING);
+  if (call) changed(call);
+});
 
 new MutationObserver((changes) => {
   for (const { addedNodes } of changes) for (const node of addedNodes) note(node.parentNode ?? node);
@@ -36,7 +109,14 @@ function atEnd(diff) {
 /** Why a call takes no word yet, if so. */
 function tooEarly(call, approves) {
   if (!call.matches(".calm")) return "This has just appeared, and nothing was decided. Look at it, then say it again.";
-  const diff = call.querySelector(".diff");
+  const isChanged = "changed" in call.dataset;
+  const isWrong = call.querySelector(".change .errorlist") !== null;
+  if (approves && isChanged && !isWrong && !call.querySelector("[name^='previewed-']")) {
+    changed(call);
+    lookAt(call.id);
+    return "Look first at what it would do with your change.";
+  }
+  const diff = call.querySelector(isChanged ? ".change .diff" : ".diff");
   if (approves && diff && !("seen" in diff.dataset) && !atEnd(diff)) {
     diff.focus();
     return "Scroll to the end of what would change first.";
@@ -59,6 +139,10 @@ document.addEventListener("submit", async (event) => {
   const button = event.submitter;
   if (!button) return;
   const meant = button.closest(PENDING);
+  if (button.value === "preview") {
+    changed(meant);
+    return lookAt(meant.id);
+  }
   const approves = !button.value.startsWith("deny");
   for (const call of meant ? [meant] : form.querySelectorAll(PENDING)) {
     const early = tooEarly(call, approves);
@@ -94,7 +178,7 @@ function show(html, focused) {
   const before = shown.querySelectorAll(PENDING).length;
   place(shown, "replace", html);
   const now = document.getElementById(part.id);
-  const invalid = now.querySelector("[aria-invalid], .edit > .errorlist");
+  const invalid = now.querySelector(".edit [aria-invalid], .edit > .errorlist");
   const left = now.querySelectorAll(PENDING);
   count(left.length - before);
   if (invalid) (invalid.matches("textarea") ? invalid : invalid.parentElement.querySelector("textarea"))?.focus();

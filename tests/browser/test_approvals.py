@@ -1,7 +1,7 @@
 """Cards in a browser: deciding, a second tab, a late click, a new message instead of a decision."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from chat.models import Approval
 from chat.testing import ScriptedProvider, calls, says
@@ -133,9 +133,9 @@ def read(page: Page) -> None:
     expect(page.locator(".diff[data-seen]")).to_have_count(1)
 
 
-def refused(watch) -> None:
-    """The browser reports every 400."""
-    assert [fault for fault in watch.faults if "400 (Bad Request)" in fault] == watch.faults
+def refused(watch, status="400 (Bad Request)") -> None:
+    """The browser reports every such answer."""
+    assert [fault for fault in watch.faults if status in fault] == watch.faults
     watch.faults.clear()
 
 
@@ -184,14 +184,18 @@ def test_arguments_are_changed_on_the_card(page, three, watch):
     second.locator(".edit summary").click()
     second.get_by_label("title", exact=True).fill("x" * 501)
     page.locator(".approval .input").first.fill("not this")
+    expect(second.locator(".change .errorlist")).to_contain_text("title: At most 500 characters")
+    expect(page.locator(".approval.calm")).to_have_count(3)
     second.get_by_role("button", name="Approve", exact=True).click()
-    expect(second.locator(".errorlist")).to_contain_text("At most 500 characters")
+    expect(second.locator(".edit .errorlist")).to_contain_text("At most 500 characters")
     refused(watch)
     expect(second.get_by_label("title", exact=True)).to_have_value("x" * 501)
     expect(page.locator(".approval .input").first).to_have_value("not this")
     expect(page.locator(".toast")).to_have_count(0)
     expect(page.locator(".approval.calm")).to_have_count(3)
     second.get_by_label("title", exact=True).fill("Second")
+    expect(second.locator(".change")).to_contain_text("Make the note “Second”")
+    expect(page.locator(".approval.calm")).to_have_count(3)
     second.get_by_role("button", name="Approve", exact=True).click()
     expect(page.locator(".word")).to_have_text(["Approved by ada with a change of title"])
     expect(page.locator(".approval .input").first).to_have_value("not this")
@@ -215,6 +219,68 @@ def test_diff_stays_where_it_was_scrolled_to_when_its_card_is_placed_anew(page, 
     expect(page.locator(".diff[data-seen]")).to_have_count(0)
 
 
+def test_change_is_shown_before_it_is_approved(page, three, user):
+    three_asked(page)
+    first = page.locator(".approval").first
+    first.locator(".edit summary").click()
+    expect(first.locator(".outdated")).to_be_hidden()
+    asked_for: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        asked_for.append(route)
+        if len(asked_for) > 1:
+            route.continue_()
+
+    page.route("**/preview/", hold_first)
+    box = first.get_by_label("content", exact=True)
+    with page.expect_request("**/preview/"):
+        box.fill("oat milk")
+        expect(first.locator(".outdated")).to_be_visible()
+    # One request at a time; what is typed meanwhile is asked about next, and nothing in between.
+    page.clock.install()
+    for text in ("oat milk\n" + "more\n" * 30, "oat milk\n" + "line\n" * 60):
+        box.fill(text)
+        page.clock.run_for(1000)
+    assert [route.request.url.rpartition("/approvals/")[2] for route in asked_for] == [
+        f"{Approval.objects.order_by('call__position')[0].id}/preview/"
+    ]
+    expect(first.locator(".change .diff")).to_have_count(0)
+    with page.expect_request("**/preview/") as last:
+        asked_for[0].continue_()
+    assert "%0Aline" in (last.value.post_data or "")
+    expect(first.locator(".change .added").last).to_have_text("+line")
+    expect(box).to_be_focused()
+    page.clock.run_for(1000)
+    expect(page.locator(".approval.calm")).to_have_count(3)
+    approve = first.get_by_role("button", name="Approve", exact=True)
+    approve.click()
+    expect(page.locator(".toast")).to_contain_text("Scroll to the end")
+    first.locator(".change .diff").evaluate("diff => diff.scrollTo(0, diff.scrollHeight)")
+    expect(first.locator(".change .diff[data-seen]")).to_have_count(1)
+    approve.click()
+    expect(page.locator(".word")).to_have_text(["Approved by ada with a change of content"])
+    assert len(asked_for) == 2
+
+
+def test_change_that_is_taken_back_leaves_what_was_asked(page, three):
+    three_asked(page)
+    first = page.locator(".approval").first
+    first.locator(".edit summary").click()
+    box = first.get_by_label("content", exact=True)
+    box.fill("oat milk")
+    approve = first.get_by_role("button", name="Approve", exact=True)
+    approve.click()
+    expect(page.locator(".toast")).to_contain_text("Look first at what it would do")
+    expect(first.locator(".change .added")).to_have_text("+oat milk")
+    expect(page.locator(".toast")).to_have_count(0)
+    box.fill("milk")
+    expect(first.locator(".change")).to_be_hidden()
+    expect(first.locator(".outdated")).to_be_hidden()
+    expect(page.locator(".approval.calm")).to_have_count(3)
+    approve.click()
+    expect(page.locator(".word")).to_have_text(["Approved by ada"])
+
+
 def test_cards_work_without_a_script(open_context, client_of, user, page, three, watch):
     three_asked(page)
     page.close()
@@ -227,7 +293,14 @@ def test_cards_work_without_a_script(open_context, client_of, user, page, three,
     expect(second.locator(".errorlist")).to_contain_text("At most 500 characters")
     refused(watch)
     second.get_by_label("title", exact=True).fill("Second")
+    second.get_by_role("button", name="Show what it would do").click()
+    expect(second.locator(".change")).to_contain_text("Make the note “Second”")
+    second.get_by_label("title", exact=True).fill("Zwei")
     plain.get_by_role("button", name="Approve all 3").click()
+    expect(plain.locator(".toast")).to_contain_text("Look at it, then approve.")
+    refused(watch, "409 (Conflict)")
+    expect(plain.locator(".change")).to_contain_text("Make the note “Zwei”")
+    plain.get_by_role("button", name="Approve", exact=True).click()
     expect(plain.get_by_text("Nothing waits for your word.")).to_be_visible()
 
 
@@ -241,6 +314,10 @@ def test_cards_have_no_fault_that_axe_knows(open_context, client_of, user, schem
     asked(page)
     for summary in page.locator(".approval summary").all():
         summary.click()
+    assert_accessible(page)
+    page.get_by_label("content", exact=True).fill("oat milk")
+    assert_accessible(page)
+    expect(page.locator(".change .diff")).to_be_visible()
     assert_accessible(page)
     # The demo only makes notes: a diff that takes away, too. The inbox is read from rows.
     preview = Approval.objects.get().preview

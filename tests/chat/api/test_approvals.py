@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 from django.test import RequestFactory
+from django.utils import timezone
 from rest_framework.request import Request
 
 from accounts.models import DEFAULT_SCOPES
@@ -12,6 +13,7 @@ from accounts.services import token_create
 from chat.api.completions import delivered
 from chat.models import Approval, Run, ToolRule
 from tests.chat.api.conftest import FakeRuntime, answer
+from tools.exceptions import ToolError
 from web.models import OwnerEvent
 
 pytestmark = pytest.mark.django_db
@@ -95,6 +97,112 @@ def test_word_on_something_else_is_refused_where_nothing_changed(client_of, user
     error = decide(client_of(user), approval, digest="0").json()["error"]
     assert error["code"] == "approval_stale"
     assert error["message"] == "This is not what was looked at. Look at it again."
+
+
+def preview(client, approval, **body):
+    path = f"/api/approvals/{approval.id}/preview/"
+    return client.post(path, body, content_type="application/json")
+
+
+def test_preview_shows_what_changed_arguments_would_do_and_changes_nothing(
+    client_of, user, waiting, lamp
+):
+    paused = waiting()
+    [approval] = paused.approvals
+    before = (list(Approval.objects.values()), list(Run.objects.values()))
+    events = OwnerEvent.objects.count()
+    client = client_of(**bearer(user, "read"))
+    shown = preview(client, approval, arguments={"colour": "pink"}).json()
+    assert shown["arguments"] == {"colour": "pink"}
+    assert shown["preview"] == {"text": "Make it pink.", "diff": "-white\n+pink"}
+    assert (shown["effect"], bool(shown["because"])) == ("external", True)
+    assert shown["digest"] not in ("", approval.digest)
+    assert (list(Approval.objects.values()), list(Run.objects.values())) == before
+    assert (OwnerEvent.objects.count(), lamp.set) == (events, [])
+
+
+def test_approval_of_previewed_arguments_does_what_was_shown_or_is_stale(
+    client_of, user, waiting, lamp
+):
+    paused = waiting()
+    [approval] = paused.approvals
+    client = client_of(user)
+    pink = {"arguments": {"colour": "pink"}}
+    seen = preview(client, approval, **pink).json()["digest"]
+    other = decide(client, approval, arguments={"colour": "grey"}, digest=seen)
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "approval_stale")
+    lamp.version = 2
+    assert decide(client, approval, **pink, digest=seen).status_code == 409
+    seen = preview(client, approval, **pink).json()["digest"]
+    assert decide(client, approval, **pink, digest=seen).status_code == 200
+    assert paused.go_on().stop_reason == "end_turn"
+    assert lamp.set == ["pink"]
+
+
+def test_previewed_arguments_are_approved_where_the_shown_ones_are_out_of_date(
+    client_of, user, waiting, lamp
+):
+    paused = waiting()
+    [approval] = paused.approvals
+    lamp.version = 2
+    client = client_of(user)
+    pink = {"arguments": {"colour": "pink"}}
+    seen = preview(client, approval, **pink).json()["digest"]
+    assert decide(client, approval, **pink, digest=seen).status_code == 200
+    paused.go_on()
+    assert lamp.set == ["pink"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "arguments"),
+        ({"arguments": None}, "arguments"),
+        ({"arguments": []}, "arguments"),
+        ({"arguments": {}}, "arguments.colour"),
+        ({"arguments": {"colour": ""}}, "arguments.colour"),
+        ({"arguments": {"color": "red"}}, "arguments.color"),
+        ({"arguments": {"colour": "red"}, "decision": "approve"}, "decision"),
+    ],
+)
+def test_preview_of_arguments_that_do_not_fit_names_the_field(
+    client_of, user, waiting, body, field
+):
+    [approval] = waiting().approvals
+    response = preview(client_of(user), approval, **body)
+    assert response.status_code == 400
+    assert field in response.json()["error"]["fields"]
+
+
+def test_preview_of_what_cannot_be_done_says_why(client_of, user, waiting, lamp):
+    [approval] = waiting().approvals
+    lamp.fault = ToolError("The lamp is broken.")
+    response = preview(client_of(user), approval, arguments={"colour": "pink"})
+    assert response.status_code == 400
+    assert "broken" in response.json()["error"]["fields"]["arguments"][0]
+
+
+def test_preview_of_what_is_no_longer_awaited_is_closed(client_of, user, waiting, lamp):
+    red = {"arguments": {"colour": "red"}}
+    client = client_of(user)
+    [approval] = waiting().approvals
+    decide(client, approval, "deny")
+    closed = preview(client, approval, **red)
+    assert (closed.status_code, closed.json()["error"]["code"]) == (409, "approval_closed")
+    assert closed.json()["error"]["approval"]["status"] == "denied"
+    [late] = waiting().approvals
+    Approval.objects.filter(id=late.id).update(expires=timezone.now())
+    assert preview(client, late, **red).json()["error"]["code"] == "approval_closed"
+
+
+def test_preview_is_for_the_owner_alone(client_of, user, other_user, waiting):
+    [approval] = waiting().approvals
+    red = {"arguments": {"colour": "red"}}
+    missing = preview(client_of(other_user), Approval(id=uuid4()), **red)
+    refused = preview(client_of(other_user), approval, **red)
+    assert (refused.status_code, refused.json()) == (404, missing.json())
+    assert preview(client_of(), approval, **red).status_code == 401
+    assert preview(client_of(**bearer(user, "approve")), approval, **red).status_code == 403
 
 
 def test_approval_that_is_shown_anew_is_told_to_whoever_lists_them(client_of, user, waiting, lamp):

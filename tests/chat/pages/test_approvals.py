@@ -31,6 +31,16 @@ def decide(client, approval, decision="approve", *, headers=JSON, reason="", **f
     return client.post(url, said | fields, headers=headers)
 
 
+def preview(client, approval, headers=JSON, **fields):
+    url = reverse("chat:approval-preview", args=[approval.id])
+    return client.post(url, {"decision": "preview"} | fields, headers=headers)
+
+
+def seen(html: str) -> dict[str, str]:
+    """What a card that shows changes sends of them."""
+    return dict(re.findall(r'name="(previewed-[^"]*)" value="([^"]*)"', html))
+
+
 def decide_all(client, asked, decision="approve", *, headers=JSON, **fields):
     url = reverse("chat:approvals-together", args=[asked[0].call.message_id])
     said = {"decision": decision, "asked": [each.id for each in asked]}
@@ -257,13 +267,82 @@ def test_arguments_are_changed_and_told(client_of, user, waiting, lamp):
     paused = waiting("red")
     [approval] = paused.approvals
     client = client_of(user)
-    response = decide(client, approval, **{f"argument-{approval.id}-colour": "pink"})
+    pink = {f"argument-{approval.id}-colour": "pink"}
+    shown = preview(client, approval, **pink).json()
+    assert shown["changed"] is True
+    assert "Make it pink." in shown["html"]
+    assert '<span class="added">+pink</span>' in shown["html"]
+    response = decide(client, approval, **pink, **seen(shown["html"]))
     assert words(response.json()["html"]) == ["Approved by ada with a change of colour"]
     paused.go_on()
     assert lamp.set == ["pink"]
     page = page_of(client.get(conversation(paused.run)))
     assert "The person changed the arguments of this call" in page
     assert "with a change of colour" in page
+
+
+@pytest.mark.parametrize("headers", [JSON, {"Accept": "text/html"}])
+def test_change_that_was_not_seen_is_shown_and_not_approved(
+    client_of, user, waiting, lamp, headers
+):
+    paused = waiting("red", "blue")
+    first, second = paused.approvals
+    client = client_of(user)
+    typed = {f"argument-{first.id}-colour": "pink", f"reason-{first.id}": "hm"}
+    response = decide_all(client, [first, second], headers=headers, **typed)
+    assert response.status_code == 409
+    html = response.json()["error"]["html"] if headers is JSON else response.content.decode()
+    assert [each.decision for each in paused.approvals] == ["", "approved"]
+    assert "<strong>With your change:</strong> Make it pink." in html
+    assert "data-changed>" in html
+    assert "\npink</textarea>" in html
+    assert "\nhm</textarea>" in html
+    assert list(seen(html)) == [f"previewed-{first.id}"]
+    # It is about just that change, and about the lamp as it was.
+    other = typed | {f"argument-{first.id}-colour": "grey"} | seen(html)
+    assert decide(client, first, **other).status_code == 409
+    lamp.version = 3
+    assert decide(client, first, **typed, **seen(html)).status_code == 409
+    lamp.version, lamp.step = 1, 0
+    assert decide(client, first, **typed, **seen(html)).status_code == 200
+    paused.go_on()
+    assert lamp.set == ["pink", "blue"]
+
+
+def test_preview_without_a_script_shows_the_change_of_every_call(client_of, user, waiting):
+    first, second = waiting("red", "blue").approvals
+    typed = {f"argument-{first.id}-colour": "pink", f"argument-{second.id}-colour": ""}
+    response = preview(client_of(user), first, headers={"Accept": "text/html"}, **typed)
+    page = page_of(response)
+    assert "Make it pink." in page
+    assert "at least 1 character" in page
+    assert page.count("data-changed>") == 2
+
+
+def test_preview_says_what_is_wrong_and_whether_anything_is_changed(client_of, user, waiting):
+    [approval] = waiting().approvals
+    client = client_of(user)
+    name = f"argument-{approval.id}-colour"
+    wrong = preview(client, approval, **{name: ""}).json()
+    assert wrong["changed"] is True
+    assert re.search(r"<li>colour: .*at least 1 character", wrong["html"])
+    assert preview(client, approval, **{name: "red"}).json() == {"html": "", "changed": False}
+
+
+def test_preview_of_what_was_decided_elsewhere_shows_how_it_stands(client_of, user, waiting):
+    [approval] = waiting().approvals
+    client = client_of(user)
+    decide(client, approval, "deny")
+    late = preview(client, approval, **{f"argument-{approval.id}-colour": "pink"})
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "approval_closed")
+    assert words(late.json()["error"]["html"]) == ["Denied by ada"]
+
+
+def test_preview_is_for_the_owner_alone(client_of, other_user, waiting):
+    [approval] = waiting().approvals
+    assert preview(client_of(other_user), approval).status_code == 404
+    assert preview(client_of(), approval).status_code == 302
+    assert client_of(approval.owner).get(f"/approvals/{approval.id}/preview/").status_code == 405
 
 
 def test_arguments_that_stay_as_they_are_are_not_changed(client_of, user, waiting, lamp):
