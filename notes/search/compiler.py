@@ -65,14 +65,14 @@ class _Lexized:
     @property
     def is_short(self) -> bool:
         """Unfinished, and so far too short for a beginning to look for in the index."""
-        if not self.term.unfinished or cjk_runs(self.folded):
+        if not self.term.unfinished or _ends_in_pairs(self.folded) or not self.words:
             return False
         return len(self.words[-1]) < MIN_PREFIX
 
     def without_last(self) -> _Lexized | None:
-        """The words of the same term without the last, as they are."""
+        """The words of the same term without the last, as they are, and its CJK characters."""
         words = " & ".join(map(quoted, self.words[:-1]))
-        if not words:
+        if not words and not cjk_runs(self.folded):
             return None
         return replace(
             self,
@@ -255,13 +255,19 @@ def _groups(query: Query, lexized: Sequence[Lexemes]) -> list[list[_Lexized]]:
 
 def _prefix(lexized: _Lexized, least: int) -> str:
     """The exact word as the beginning of one, from its parsed lexemes."""
-    if not lexized.term.unfinished or cjk_runs(lexized.folded):
+    if not lexized.term.unfinished or _ends_in_pairs(lexized.folded):
         return ""
     lexemes = lexized.words
     if not lexemes or len(lexemes[-1]) < least:
         return ""
     *before, last = map(quoted, lexemes)
     return " & ".join([*before, f"{last}:*"])
+
+
+def _ends_in_pairs(folded: str) -> bool:
+    """Whether the last letter is one that is indexed in pairs."""
+    last = next((letter for letter in reversed(folded) if letter.isalnum()), "")
+    return bool(cjk_runs(last))
 
 
 def _marked(lexized: _Lexized, shown: str) -> list[tuple[str, bool]]:

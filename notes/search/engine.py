@@ -8,6 +8,7 @@ these found it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,8 @@ MAX_OFFSET = 1000
 MAX_LIMIT = 200
 #: Places of a note that are marked when it is opened from a search.
 MAX_MARKS = 500
+#: Letters of Thai, Lao, Burmese and Khmer.
+_UNSPACED = re.compile("[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]")
 EVERYTHING = SearchFilters()
 FIRST_PAGE = Page()
 
@@ -128,7 +131,7 @@ def _finders(owner: _Owner, request: _Request) -> Iterator[Finder]:
     compiler = _compiler(owner, request.query, owner.languages)
     if compiler.has_words:
         yield from map(_finder, _ways(compiler, owner, request, owner.languages))
-    yield Finder(literals=[request.query.literal or request.query.text])
+    yield Finder(literals=request.query.literals)
 
 
 def _searched(owner: _Owner, request: _Request) -> SearchPage:
@@ -143,7 +146,7 @@ def _searched(owner: _Owner, request: _Request) -> SearchPage:
             page = _by_words(owner, request, compiled, languages)
             if page.total:
                 return page
-    if not by_text_first and _has_signs(request.query):
+    if not by_text_first and _may_be_text(request.query):
         return _by_text(owner, request)
     return SearchPage((), 0, "exact")
 
@@ -175,11 +178,16 @@ def _ways(
         yield compiler.compiled(prefixes=True, short="left out")
 
 
-def _has_signs(query: Query) -> bool:
-    """Whether words alone do not say all that was typed."""
-    return any(
-        not (character.isalnum() or character.isspace() or character in "\"'-")
-        for character in query.text
+def _may_be_text(query: Query) -> bool:
+    """Whether words alone do not say all that was typed: there are signs, what was taken for a
+    negation may be an option of a command, or no blanks part the words of its script."""
+    return (
+        any(term.negated for term in query.terms)
+        or _UNSPACED.search(query.text) is not None
+        or any(
+            not (character.isalnum() or character.isspace() or character in "\"'-")
+            for character in query.text
+        )
     )
 
 
@@ -209,10 +217,16 @@ def _finder(compiled: Compiled) -> Finder:
 
 
 def _by_text(owner: _Owner, request: _Request) -> SearchPage:
-    literal = request.query.literal or request.query.text
-    statement = statements.substring_statement(owner.user, literal, request.filters, request.page)
-    found = _found(statement, windowed=_overflows(owner))
-    return _shown(owner, found, Finder(literals=[literal]), None, ())
+    page = SearchPage((), 0, "exact")
+    for literal in request.query.literals:
+        statement = statements.substring_statement(
+            owner.user, literal, request.filters, request.page
+        )
+        found = _found(statement, windowed=_overflows(owner))
+        page = _shown(owner, found, Finder(literals=[literal]), None, ())
+        if page.total:
+            break
+    return page
 
 
 def _plan(owner: _Owner, compiled: Compiled) -> Plan:

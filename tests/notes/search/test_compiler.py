@@ -55,6 +55,12 @@ def compiled(
         ("state-of-the-art", [["state-of-the-art…"]]),
         ("a\x00b\ud800c", [["abc…"]]),
         ("  ", []),
+        ('milk "new yo', [["milk", "'new yo'…"]]),
+        ('"new yo ', [["'new yo '"]]),
+        ("x" * 999 + " half", [["x" * 999 + "…"]]),
+        ("x" * 997 + " half", [["x" * 997 + "…"]]),
+        ("\u201cnew york\u201d \u201ea b\u201c", [["'new york'", "'a b'"]]),
+        (" " + "x" * 2000, [["x" * 1000 + "…"]]),
     ],
 )
 def test_grammar_reads(typed: str, groups: list[list[str]]) -> None:
@@ -97,7 +103,8 @@ def test_stop_word_of_one_language_asks_nothing_of_its_notes() -> None:
 
 def test_prefix_is_made_of_the_last_word_only() -> None:
     assert compiled("sho runni", prefixes=True).prefixes == {"runni"}
-    for typed in ("ru", "runni ", '"runni', "-runni", "runni -x", "=o:1"):
+    assert compiled('sho "new yor', prefixes=True).prefixes == {"yor"}
+    for typed in ("ru", "runni ", '"runni"', '"runni ', "-runni", '-"runni', "runni -x", "=o:1"):
         assert not compiled(typed, prefixes=True).prefixes, typed
     assert compiled("Node.jso", prefixes=True).prefixes == {"jso"}
 

@@ -91,6 +91,11 @@ def test_search_puts_the_newest_change_first_among_equals(alice: User) -> None:
         ("new york", '"new york"', "words"),
         ("the cat", "-dog", "words"),
         ("a \\ b", "\\", "substring"),
+        ("list all: ls -la", "ls -la", "substring"),
+        ('git commit -m "fix it"', 'git commit -m "fix it"', "substring"),
+        ("rm -rf node_modules", "rm -rf", "substring"),
+        ("ฉันเรียนภาษาไทยทุกวัน", "ภาษา", "substring"),
+        ("we \u2764 it", "\u2764\ufe0f", "substring"),
         ("Über", "über", "words"),
     ],
 )
@@ -103,10 +108,18 @@ def test_search_finds_what_was_typed_and_says_how(
     assert only(search(owner=alice, query=query)).mode == mode
 
 
+def test_phrase_that_is_longer_than_what_is_read_is_found(alice: User) -> None:
+    text = "Call me Ishmael. Some years ago, never mind how long precisely, I went to sea. " * 20
+    note_create(owner=alice, title="x", content=text)
+    for length in range(1000, 1012):
+        assert only(search(owner=alice, query=f'"{text[:length]}"')).mode == "words"
+
+
 @pytest.mark.parametrize(
     ("text", "query"),
     [
         ("york new", '"new york"'),
+        ("york new", "\u201cnew york\u201d"),
         ("the cat in the garden", "garden -cats"),
         ("go to the deployment", "go 部署 deployment"),
         ("部署", "go 部署 deployment"),
@@ -138,6 +151,14 @@ def test_search_finds_nothing_where_there_is_nothing(alice: User, text: str, que
         ("node.j", ["ruby"]),
         ("node.absent.j", []),
         ("shoes ru ", []),
+        ('"for the str', ["running"]),
+        ('"for the s', ["running"]),
+        ('"the str" x', []),
+        ('"absent str', []),
+        ("東京sky", ["capital"]),
+        ("東京sk", ["capital"]),
+        ("language 東京sk", ["capital"]),
+        ("大阪sky", []),
         ("ru ", []),
         ("tomato or ru", ["running", "ruby", "tomato"]),
     ],
@@ -150,6 +171,7 @@ def test_search_while_the_last_word_is_short(
         ("running", "shoes for the street"),
         ("ruby", "the language and node.js"),
         ("tomato", "it is a vegetable"),
+        ("capital", "東京skyer, 日本 language"),
     ]:
         note_create(owner=alice, title=title, content=filler + content)
     assert set(found(alice, query, typing=True)) == set(titles)
