@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, OperationalError, connection, transaction
@@ -35,6 +36,8 @@ FILL_TASK = "notes.search.fill"
 REINDEX_TASK = "notes.search.reindex"
 #: Notes that it does in one transaction.
 REINDEXED = 20
+#: Bytes of texts after which a batch of all notes ends: a second's work or two.
+REBUILT_BYTES = 1024 * 1024
 
 _NEXT = """
 SELECT e.note_id, e.failures FROM notes_notesearchentry AS e
@@ -50,7 +53,14 @@ UPDATE notes_notesearchentry SET failures = least(failures + 1, 10),
   due = now() + least('1 day', '1 minute'::interval * power(4, failures))
 WHERE note_id = %s AND pending
 """
-_LOCK = "SELECT id FROM notes_note WHERE id > %s ORDER BY id LIMIT %s FOR NO KEY UPDATE"
+_BATCH = """
+SELECT id FROM (
+  SELECT id, sum(size) OVER (ORDER BY id) - size AS before FROM (
+    SELECT id, octet_length(content) AS size FROM notes_note WHERE id > %s ORDER BY id LIMIT %s
+  ) AS next
+) AS counted WHERE before < %s ORDER BY id
+"""
+_LOCK = "SELECT id FROM notes_note WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _LOCK_OF_OWNER = """
 SELECT id FROM notes_note
 WHERE owner_id = %s AND language = '' AND deleted IS NULL AND id > %s
@@ -160,20 +170,25 @@ def fill() -> None:
 
 
 def rebuild(*, batch: int) -> Iterator[int]:
-    """Write all entries anew; yields after each batch how many notes are done."""
+    """Write all entries anew; yields after each batch how many notes are done.
+
+    A batch has so many notes at most, and fewer where they are long: who saves one waits for it.
+    """
     done, last = 0, UUID(int=0)
-    while True:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_LOCK, [last, batch])
-            ids = [note_id for (note_id,) in cursor.fetchall()]
-            _write_anew(ids)
-        if not ids:
-            break
+    while ids := _ids(_BATCH, [last, batch, REBUILT_BYTES]):
+        with transaction.atomic():
+            _write_anew(_ids(_LOCK, [ids]))
         done, last = done + len(ids), ids[-1]
         yield done
     with connection.cursor() as cursor:
         cursor.execute(_ORPHANS)
     fill()
+
+
+def _ids(statement: str, values: list[Any]) -> list[UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return [note_id for (note_id,) in cursor.fetchall()]
 
 
 def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID | None:
@@ -184,12 +199,8 @@ def reindex_step(*, owner_id: int, after: UUID, notes: int = REINDEXED) -> UUID 
     """
     began = time.monotonic()
     try:
-        with (
-            atomic_within(milliseconds=STEP_MS, error=NoteSaveTimeout),
-            connection.cursor() as cursor,
-        ):
-            cursor.execute(_LOCK_OF_OWNER, [owner_id, after, notes])
-            ids: list[UUID] = [note_id for (note_id,) in cursor.fetchall()]
+        with atomic_within(milliseconds=STEP_MS, error=NoteSaveTimeout):
+            ids = _ids(_LOCK_OF_OWNER, [owner_id, after, notes])
             _write_anew(ids)
     except NoteSaveTimeout:
         if time.monotonic() - began < STEP_MS / 1000:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from notes.search import filling
 
@@ -18,6 +18,8 @@ class Command(BaseCommand):
         parser.add_argument("--batch", type=int, default=200, help="Notes per transaction.")
 
     def handle(self, *args: Any, batch: int, **options: Any) -> None:
+        if batch < 1:
+            raise CommandError("Give a batch of at least 1 note.")
         total = filling.notes_to_index()
         for done in filling.rebuild(batch=batch):
             self._show(done, max(total, done))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from io import StringIO
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from procrastinate.contrib.django.models import ProcrastinateJob
 
@@ -17,7 +17,7 @@ from notes import services
 from notes.exceptions import NoteSaveTimeout
 from notes.models import Note, NoteSearchEntry
 from notes.rules import MAX_CONTENT_BYTES
-from notes.search import SearchFilters, jobs, search
+from notes.search import SearchFilters, filling, jobs, search
 from notes.search.filling import FILL_TASK, fill, fill_step
 from tests.notes.writing import note_create, note_delete, note_update
 
@@ -329,3 +329,26 @@ def test_rebuild_writes_all_entries_anew(alice: User) -> None:
     assert found(alice, "needle") == ["long"]
     assert "100 %" in said.getvalue()
     assert said.getvalue().endswith("6 notes are indexed.\n")
+
+
+def test_rebuild_holds_few_long_notes_at_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        note_create(owner=alice, title=str(number), content="x" * 600)
+    batches: list[int] = []
+    write = filling._write_anew
+
+    def counted(ids: list[UUID]) -> None:
+        batches.append(len(ids))
+        write(ids)
+
+    monkeypatch.setattr(filling, "_write_anew", counted)
+    monkeypatch.setattr(filling, "REBUILT_BYTES", 1000)
+    assert list(filling.rebuild(batch=200)) == [2, 4]
+    assert list(filling.rebuild(batch=1)) == [1, 2, 3, 4]
+    assert batches == [2, 2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("batch", [0, -1])
+def test_rebuild_of_no_notes_at_once_is_refused(batch: int) -> None:
+    with pytest.raises(CommandError, match="at least 1 note"):
+        call_command("search_rebuild", batch=batch)
