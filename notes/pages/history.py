@@ -22,7 +22,7 @@ from notes.diffs import Hunk
 from notes.exceptions import NoteError, NoteNotFound, RevisionNotFound
 from notes.history import Comparison, ListedRevision
 from notes.models import Change, Note
-from notes.pages.panes import PAGE_SIZE, marked, page_number
+from notes.pages.panes import PAGE_SIZE, marked, page_after, page_number
 from notes.pages.views import PageRequest, author_of, notes_page, of_a_note
 from notes.rules import name_shown
 from web.pages import private_page
@@ -88,7 +88,7 @@ def history_page(request: PageRequest, note_id: UUID, version: int | None = None
     number = version if version is not None else rows[0].version if rows else None
     context: dict[str, Any] = {
         "versions": [_version(row, request) for row in rows[:PAGE_SIZE]],
-        "older": page + 1 if len(rows) > PAGE_SIZE else None,
+        "older": page_after(page, has_more=len(rows) > PAGE_SIZE),
         "is_chosen": version is not None,
         "page": page,
     }
@@ -133,7 +133,7 @@ def bin_page(request: PageRequest) -> HttpResponse:
         template="notes/bin.html",
         binned=notes[:PAGE_SIZE],
         kept_days=services.KEPT_IN_BIN.days,
-        older=page + 1 if len(notes) > PAGE_SIZE else None,
+        older=page_after(page, has_more=len(notes) > PAGE_SIZE),
         page=page,
         in_bin=True,
     )

@@ -23,6 +23,8 @@ from notes.search import FACETS, Facet, Facets, Page, SearchFilters
 from notes.selectors import FolderCount
 
 PAGE_SIZE = 50
+#: The database reads, to skip them, all rows of the pages before.
+MAX_PAGE = 200
 #: Folders, and tags, by which a search can be narrowed at once.
 NARROWINGS = 3
 
@@ -74,6 +76,8 @@ class Narrowing:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    """``is_cut``: there are more, which no page shows."""
+
     entries: list[Entry]
     total: int
     total_is: str
@@ -81,6 +85,7 @@ class Listing:
     windowed: bool = False
     problem: str = ""
     is_past_end: bool = False
+    is_cut: bool = False
     folders: tuple[Narrowing, ...] = ()
     tags: tuple[Narrowing, ...] = ()
 
@@ -106,8 +111,13 @@ def filters_of(query: QueryDict) -> Filters:
 
 
 def page_number(query: QueryDict) -> int:
-    """The page that a URL asks for, from 1 to 200."""
-    return min(number_in(query, "page"), 200)
+    """The page that a URL asks for, from 1 to the last that there may be."""
+    return min(number_in(query, "page"), MAX_PAGE)
+
+
+def page_after(page: int, *, has_more: bool) -> int | None:
+    """The next page, where there is one that can be asked for."""
+    return page + 1 if has_more and page < MAX_PAGE else None
 
 
 def number_in(query: QueryDict, name: str) -> int:
@@ -172,7 +182,8 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
         for hit in found.hits
     ]
     end = offset + len(entries)
-    has_more = bool(entries) and end < found.total and end <= search.MAX_OFFSET
+    is_cut = end < found.total and end > search.MAX_OFFSET
+    has_more = bool(entries) and end < found.total and not is_cut
     facets = found.facets or Facets((), ())
     return Listing(
         entries,
@@ -181,6 +192,7 @@ def _found(owner: AbstractBaseUser, filters: Filters) -> Listing:
         has_more,
         windowed=found.windowed,
         is_past_end=bool(found.total and not entries),
+        is_cut=is_cut,
         folders=_folders_to_narrow(facets.folders, filters, found.total),
         tags=_tags_to_narrow(facets.tags, filters, found.total),
     )
@@ -233,10 +245,13 @@ def _listed(owner: AbstractBaseUser, filters: Filters) -> Listing:
         )
         for note in notes[offset : offset + PAGE_SIZE]
     ]
+    has_more = offset + len(entries) < total
+    is_last = page_after(filters.page, has_more=has_more) is None
     return Listing(
         entries,
         total,
         "exact",
-        has_more=offset + len(entries) < total,
+        has_more=has_more and not is_last,
         is_past_end=bool(total and not entries),
+        is_cut=has_more and is_last,
     )

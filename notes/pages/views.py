@@ -27,6 +27,7 @@ from notes.exceptions import (
     NoteError,
     NoteInBin,
     NoteNotFound,
+    NoteSaveTimeout,
     NoteVersionConflict,
     RevisionNotFound,
 )
@@ -67,7 +68,8 @@ def note_list_page(request: PageRequest) -> HttpResponse:
 
 
 def of_a_note(view: View) -> View:
-    """For pages of one note: of one in the bin its owner is told that it is there."""
+    """For pages of one note: of one in the bin its owner is told that it is there, and of a change
+    that took too long that nothing was changed."""
 
     @wraps(view)
     def shown(request: PageRequest, note_id: UUID, **options: Any) -> HttpResponse:
@@ -77,6 +79,9 @@ def of_a_note(view: View) -> View:
             if wants_json(request):
                 return _json_error(error.code, error.message, 404)
             return _binned_page(request, note_id)
+        except NoteSaveTimeout as error:
+            messages.error(request, error.message)
+            return redirect("notes:note", note_id)
         except (NoteNotFound, RevisionNotFound):
             raise Http404 from None
 

@@ -7,7 +7,10 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
+from notes import search, services
+from notes.exceptions import NoteSaveTimeout
 from notes.models import Note, NoteRevision
+from notes.pages import panes
 from tests.notes.writing import note_create, note_update
 
 pytestmark = pytest.mark.django_db
@@ -134,6 +137,20 @@ def test_page_past_the_end_says_so_and_leads_back(browser, note, query):
     assert "No notes yet." not in page
     assert "offset" not in page
     assert "No note has these words." in page_of(browser.get("/notes/?q=zebra&page=2"))
+
+
+def test_last_page_that_there_may_be_leads_no_further(browser, user, monkeypatch):
+    monkeypatch.setattr(panes, "MAX_PAGE", 2)
+    monkeypatch.setattr(panes, "PAGE_SIZE", 1)
+    for title in "abc":
+        note_create(owner=user, title=title, content="milk")
+    assert "?page=2" in page_of(browser.get("/notes/"))
+    for query in ("page=2", "page=3"):
+        page = page_of(browser.get(f"/notes/?{query}"))
+        assert "Older notes" not in page
+        assert "No more are listed." in page
+    monkeypatch.setattr(search, "MAX_OFFSET", 0)
+    assert "No more are listed." in page_of(browser.get("/notes/?q=milk"))
 
 
 def test_note_without_anything_to_see_in_its_title_has_a_name(browser, user):
@@ -364,6 +381,18 @@ def test_text_for_a_note_that_was_deleted_meanwhile_is_not_lost(browser, note):
     assert "in the bin" in asked.json()["error"]["message"]
     note.refresh_from_db()
     assert note.content == "milk & *eggs*"
+
+
+@pytest.mark.parametrize("name", ["vouch", "delete", "restore"])
+def test_change_that_takes_too_long_is_told(browser, note, monkeypatch, name):
+    def late(**_options):
+        raise NoteSaveTimeout
+
+    for service in ("note_update", "note_delete", "note_restore"):
+        monkeypatch.setattr(services, service, late)
+    response = browser.post(url(name, note))
+    assert response["Location"] == url("note", note)
+    assert "Saving took too long" in page_of(browser.get(response["Location"]))
 
 
 @pytest.mark.parametrize("name", ["vouch", "delete"])
