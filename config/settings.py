@@ -158,6 +158,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "web.pagination.CursorPagination",
     "DEFAULT_SCHEMA_CLASS": "web.schema.Schema",
     "DEFAULT_METADATA_CLASS": None,
+    "NON_FIELD_ERRORS_KEY": "",  # which no field can be called
     "EXCEPTION_HANDLER": "web.errors.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

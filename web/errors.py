@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from django.core import exceptions as django_exceptions
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from rest_framework import exceptions as drf_exceptions
@@ -120,16 +121,16 @@ def _django_detail(exception: django_exceptions.ValidationError) -> Any:
         ]
 
     if hasattr(exception, "error_dict"):
-        return {name: details(errors) for name, errors in exception.error_dict.items()}
-    return {"non_field_errors": details(exception.error_list)}
+        found = exception.error_dict.items()
+        return {"" if name == NON_FIELD_ERRORS else name: details(errors) for name, errors in found}
+    return {"": details(exception.error_list)}
 
 
 def _flattened(detail: Any, path: str = "") -> Iterator[tuple[str, list[Any]]]:
     """Every list of messages with the dotted path of its field: `tags.3`, `""` for the whole."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            whole = name in ("non_field_errors", "__all__")
-            yield from _flattened(inner, path if whole else f"{path}.{name}".lstrip("."))
+            yield from _flattened(inner, ".".join(str(each) for each in (path, name) if each != ""))
     elif isinstance(detail, list) and any(isinstance(each, Mapping | list) for each in detail):
         for index, inner in enumerate(detail):
             if inner:
@@ -182,10 +183,17 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if isinstance(exception, django_exceptions.RequestDataTooBig):
-        error = ApiError("body_too_large", "The request body is too large.", 413)
-    else:
-        error = ApiError("invalid", "The request is not valid.", 400)
+    match exception:
+        case django_exceptions.RequestDataTooBig():
+            error = ApiError("body_too_large", "The request body is too large.", 413)
+        case django_exceptions.DisallowedHost():
+            error = invalid("This server is not known by this name.", field="Host")
+        case django_exceptions.TooManyFilesSent():
+            error = invalid("The form holds too many files.")
+        case django_exceptions.TooManyFieldsSent():
+            error = invalid("The form or the query holds too many fields.")
+        case _:
+            error = invalid("The request is not valid.")
     return error_response(request, error)
 
 

@@ -19,6 +19,7 @@ from asgiref.sync import ThreadSensitiveContext
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler
 from django.http.response import HttpResponseBase
+from django.utils.http import parse_header_parameters
 
 from web.streams import HandedOverResponse, Message, Send
 
@@ -27,6 +28,11 @@ logger = logging.getLogger(__name__)
 ADMISSIONS = 32
 
 Receive = Callable[[], Awaitable[Message]]
+
+
+def _with_header(scope: Any, name: bytes, value: bytes) -> Any:
+    others = [header for header in scope["headers"] if header[0] != name]
+    return scope | {"headers": [*others, (name, value)]}
 
 
 class _Incoming:
@@ -95,12 +101,19 @@ class StreamHandler(ASGIHandler):
         return receive.body
 
     def create_request(self, scope: Any, body_file: Any) -> Any:
-        """With the length of its body: one that comes in chunks would be taken for none."""
+        """With the length of its body: one that comes in chunks would be taken for none.
+
+        A `Content-Type` that cannot be read is none.
+        """
+        headers = dict(scope["headers"])
         length = body_file.seek(0, os.SEEK_END)
         body_file.seek(0)
-        if length and not any(name == b"content-length" for name, _ in scope["headers"]):
-            header = (b"content-length", str(length).encode())
-            scope = scope | {"headers": [*scope["headers"], header]}
+        if length and b"content-length" not in headers:
+            scope = _with_header(scope, b"content-length", str(length).encode())
+        try:
+            parse_header_parameters(headers.get(b"content-type", b"").decode("latin-1"))
+        except ValueError:
+            scope = _with_header(scope, b"content-type", b"")
         return super().create_request(scope, body_file)
 
     async def send_response(self, response: HttpResponseBase, send: Any) -> None:

@@ -7,12 +7,13 @@ breaks one. What the rules are is the services' to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, ClassVar
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from web.errors import MAX_NAME
+from web.errors import MAX_FIELDS, MAX_NAME
 
 NO_FIELD = "There is no such field."
 
@@ -42,7 +43,8 @@ def unknown(
     names: Iterable[str], *, known: Collection[str], message: str = NO_FIELD
 ) -> dict[str, list[str]]:
     """What is wrong with those names that are not known."""
-    return {name[:MAX_NAME] or '""': [message] for name in names if name not in known}
+    wrong = (name for name in names if name not in known)
+    return {name[:MAX_NAME] or '""': [message] for name in islice(wrong, MAX_FIELDS)}
 
 
 def rule(check: Callable[[Any], object], refusal: type[Exception]) -> Callable[[Any], None]:

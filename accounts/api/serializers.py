@@ -7,6 +7,7 @@ from rest_framework import serializers
 from accounts.models import ApiToken, Scope, User
 from accounts.services import expiry_checked, scopes_checked
 from web.errors import ApiError
+from web.fields import ShortListField
 from web.serializers import ClosedSerializer, rule
 
 
@@ -37,7 +38,7 @@ class NewTokenSerializer(TokenSerializer):
 
 class TokenCreateSerializer(ClosedSerializer):
     name = serializers.CharField(max_length=100)
-    scopes = serializers.ListField(
+    scopes = ShortListField(
         child=serializers.CharField(max_length=10),
         required=False,
         max_length=len(Scope.values),

@@ -14,8 +14,8 @@ from notes.rules import language_checked, title_checked
 from notes.search import MAX_LIMIT, MAX_OFFSET, SearchMode
 from notes.selectors import ListedNote
 from notes.services import UpdateMode, source_checked
-from notes.tags import tags_normalised
-from web.fields import ExactTextField
+from notes.tags import MAX_TAGS, tags_normalised
+from web.fields import ExactTextField, ShortListField
 from web.serializers import ClosedSerializer, rule
 
 
@@ -49,8 +49,9 @@ class _NoteFieldsSerializer(ClosedSerializer):
         validators=[rule(folder_normalised, NoteInvalid)],
         help_text="As `/a/b/`; `/` is the root.",
     )
-    tags = serializers.ListField(
+    tags = ShortListField(
         child=ExactTextField(),
+        max_length=MAX_TAGS,
         required=False,
         validators=[rule(tags_normalised, NoteInvalid)],
     )
@@ -124,8 +125,9 @@ class ListedNoteSerializer(serializers.ModelSerializer[ListedNote]):
 class NoteFilterSerializer(ClosedSerializer):
     folder = ExactTextField(required=False, validators=[rule(folder_normalised, NoteInvalid)])
     subfolders = serializers.BooleanField(default=False)
-    tag = serializers.ListField(
+    tag = ShortListField(
         child=ExactTextField(),
+        max_length=MAX_TAGS,
         required=False,
         validators=[rule(tags_normalised, NoteInvalid)],
         help_text="Repeat it: notes that have all of them.",

@@ -222,7 +222,10 @@ class TransferFilesView(NoteAPIView):
 
 def _name(request: Request) -> str:
     """The name in a header `Content-Disposition` of the body, or a word of where it came from."""
-    _, given = parse_header_parameters(request.headers.get("Content-Disposition", ""))
+    try:
+        _, given = parse_header_parameters(request.headers.get("Content-Disposition", ""))
+    except ValueError as error:
+        raise invalid(str(error), field="Content-Disposition") from None
     return given.get("filename", "").rpartition("/")[2] or "Archive over REST"
 
 

@@ -32,6 +32,15 @@ def api(person):
         ("django-whole", 400, "invalid", "Odd as a whole.", {}),
         ("too-big", 413, "body_too_large", "The request body is too large.", {}),
         ("suspicious", 400, "invalid", "The request is not valid.", {}),
+        (
+            "host",
+            400,
+            "invalid",
+            "This server is not known by this name.",
+            {"Host": ["This server is not known by this name."]},
+        ),
+        ("files", 400, "invalid", "The form holds too many files.", {}),
+        ("fields", 400, "invalid", "The form or the query holds too many fields.", {}),
     ],
 )
 def test_error_is_the_envelope_whoever_raised_it(api, name, status, code, message, fields):

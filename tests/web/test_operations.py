@@ -5,10 +5,12 @@ from urllib.parse import urlencode
 
 import pytest
 from django.urls import URLResolver, get_resolver
+from rest_framework.serializers import ListField
 
+from web.fields import ShortListField
 from web.openapi import document
 from web.serializers import NO_FIELD
-from web.views import ApiView
+from web.views import ApiView, taken_by
 
 pytestmark = pytest.mark.django_db
 
@@ -115,16 +117,31 @@ def test_lists_and_no_others_have_pages():
         assert ({"cursor", "limit"} <= parameters(operation)) == is_paged, (method, path)
 
 
-def test_every_view_of_the_api_says_what_it_takes():
-    def views(patterns, prefix=""):
-        for each in patterns:
-            here = prefix + str(each.pattern)
-            if isinstance(each, URLResolver):
-                yield from views(each.url_patterns, here)
-            elif here.startswith("api/") and each.name not in APART:
-                yield here, each.callback
+def views(patterns, prefix=""):
+    for each in patterns:
+        here = prefix + str(each.pattern)
+        if isinstance(each, URLResolver):
+            yield from views(each.url_patterns, here)
+        elif here.startswith("api/") and each.name not in APART:
+            yield here, getattr(each.callback, "cls", object)
 
+
+def test_every_view_of_the_api_says_what_it_takes():
     found = list(views(get_resolver().url_patterns))
     assert len(found) > 30
     for path, view in found:
-        assert issubclass(getattr(view, "cls", object), ApiView), path
+        assert issubclass(view, ApiView), path
+
+
+def test_every_list_that_is_taken_is_short():
+    taken = [
+        taken_by(view(), method)
+        for _, view in views(get_resolver().url_patterns)
+        for method in view.http_method_names
+    ]
+    shapes = {shape for each in taken for shape in (each.body, each.query) if shape}
+    assert len(shapes) > 10
+    for shape in shapes:
+        for name, field in shape().fields.items():
+            is_long = isinstance(field, ListField) and not isinstance(field, ShortListField)
+            assert field.read_only or not is_long, (shape, name)

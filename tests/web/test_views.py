@@ -8,6 +8,7 @@ from rest_framework.request import Request
 
 from accounts.models import User
 from web.errors import MAX_FIELDS, MAX_NAME
+from web.fields import ExactTextField
 from web.handler import StreamHandler
 from web.negotiation import OneFormat
 from web.parsers import BoundedJSONParser
@@ -43,7 +44,8 @@ def test_all_that_is_wrong_with_a_body_is_told_at_once(api):
 
 def test_unknown_field_alone_is_refused(api):
     assert fields_of(post(api, {"title": "x", "Title": "x"})) == {"Title": NO_FIELD}
-    assert fields_of(post(api, {"title": "x", "": "x"})) == {'""': NO_FIELD}
+    for name, told in (("", '""'), ("non_field_errors", None), ("__all__", None)):
+        assert fields_of(post(api, {"title": "x", name: "x"})) == {told or name: NO_FIELD}
 
 
 def test_names_are_told_only_so_far(api):
@@ -88,6 +90,20 @@ def test_options_say_what_there_is(api):
     response = api.options("/api/echo/")
     assert (response.status_code, response["Allow"]) == (204, "GET, POST, HEAD, OPTIONS")
     assert response.content == b""
+
+
+def test_body_costs_little_however_much_is_wrong(api, monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(ExactTextField, "run_validation", lambda self, data: looked_at.append(data))
+    assert set(fields_of(post(api, {"title": "", "tags": [7] * 1000}))) == {"tags"}
+    assert len(looked_at) < 10
+
+
+def test_content_type_that_cannot_be_read_is_none():
+    header = (b"content-type", b"application/json; x*=klingon''a")
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b""}
+    request, _ = StreamHandler().create_request(scope | {"headers": [header]}, io.BytesIO(b"{}"))
+    assert request.content_type == ""
 
 
 def test_body_that_comes_in_chunks_is_read_as_any_other():

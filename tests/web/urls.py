@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from web.errors import ApiError
-from web.fields import ExactTextField
+from web.fields import ExactTextField, ShortListField
 from web.idempotency import idempotent
 from web.serializers import ClosedSerializer
 from web.views import ApiView, takes
@@ -30,6 +30,9 @@ RAISED = {
     "django-whole": django_exceptions.ValidationError("Odd as a whole."),
     "too-big": django_exceptions.RequestDataTooBig(),
     "suspicious": django_exceptions.SuspiciousOperation(),
+    "host": django_exceptions.DisallowedHost(),
+    "files": django_exceptions.TooManyFilesSent(),
+    "fields": django_exceptions.TooManyFieldsSent(),
     "crash": RuntimeError("the cause stays in the log"),
     "outage": psycopg.OperationalError("the connection is lost"),
 }
@@ -47,7 +50,7 @@ class InnerSerializer(ClosedSerializer):
 class EchoSerializer(ClosedSerializer):
     title = ExactTextField(max_length=10)
     plain = serializers.CharField(required=False)
-    tags = serializers.ListField(child=ExactTextField(max_length=5), required=False)
+    tags = ShortListField(child=ExactTextField(max_length=5), max_length=10, required=False)
     inner = InnerSerializer(many=True, required=False)
 
 

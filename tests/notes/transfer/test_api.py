@@ -96,6 +96,22 @@ def test_archive_has_a_name_whatever_it_is_sent_as(client: Client, options: Any,
     assert (queued.status_code, queued.json()["name"]) == (202, name)
 
 
+def test_name_that_cannot_be_read_is_refused_with_its_header(client: Client):
+    header = {"Content-Disposition": "attachment; filename*=klingon''a"}
+    response = send(client, packed(FILES), headers=header)
+    assert error_of(response) == (400, "invalid", ["Content-Disposition"])
+
+
+def test_field_that_no_import_has_is_refused(client: Client):
+    file = SimpleUploadedFile("a.zip", packed(FILES))
+    assert error_of(client.post(IMPORT, {"file": file, "overwite": "1"})) == (
+        400,
+        "invalid",
+        ["overwite"],
+    )
+    assert not NoteTransfer.objects.exists()
+
+
 def test_form_with_a_file_is_taken(client: Client):
     file = SimpleUploadedFile("my vault.zip", packed(FILES))
     queued = client.post(IMPORT, {"file": file, "folder": "/x/"})
