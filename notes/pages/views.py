@@ -36,7 +36,7 @@ from notes.pages.forms import NoteForm, form_of, tags_written
 from notes.pages.marking import html_marked
 from notes.pages.panes import Filters, filters_of, folder_tree, listing, number_in
 from notes.parts import Part, markdown_of, part_at, part_of
-from notes.search import Marks, found_in
+from notes.search import Marks, first_found_in, found_in
 from web.errors import wants_json
 from web.markdown import is_too_much
 from web.markdown import render as rendered
@@ -94,10 +94,11 @@ def of_a_note(view: View) -> View:
 def note_page(request: PageRequest, note_id: UUID) -> HttpResponse:
     """One note, rendered."""
     note = selectors.note_get(owner=request.user, note_id=note_id)
-    find = partial(_found_in, request.user, filters_of(request.GET).query)
+    query = filters_of(request.GET).query
+    find = partial(_found_in, request.user, query)
     part = _part(request, note)
-    if part.count > 1 and "part" not in request.GET and (marks := find(note.content)):
-        part = part_at(note.content, marks[0][0])
+    if query and part.count > 1 and "part" not in request.GET:
+        part = _part_found(request.user, query, note) or part
     html = html_marked(rendered(markdown_of(note.content, part)), find)
     return notes_page(request, note=note, part=part, html=html)
 
@@ -211,6 +212,15 @@ def _found_in(owner: AbstractBaseUser, query: str, text: str) -> Marks:
         return found_in(owner=owner, query=query, text=text) if query else ()
     except NoteError:
         return ()
+
+
+def _part_found(owner: AbstractBaseUser, query: str, note: Note) -> Part | None:
+    """The part with the first of what a search found, unless that takes too long."""
+    try:
+        place = first_found_in(owner=owner, query=query, note_id=note.pk, text=note.content)
+    except NoteError:
+        return None
+    return None if place is None else part_at(note.content, place)
 
 
 def _binned_page(request: PageRequest, note_id: UUID) -> HttpResponse:

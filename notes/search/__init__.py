@@ -5,7 +5,7 @@ means to PostgreSQL, ``statements`` the SQL and the choice of plan, ``engine`` t
 ``folding`` and ``excerpts`` what a hit shows, ``filling`` the refilling of the entries.
 """
 
-from notes.search.engine import MAX_LIMIT, MAX_OFFSET, found_in, search
+from notes.search.engine import MAX_LIMIT, MAX_OFFSET, first_found_in, found_in, search
 from notes.search.statements import FACETS
 from notes.search.values import (
     Facet,
@@ -30,6 +30,7 @@ __all__ = [
     "SearchHit",
     "SearchMode",
     "SearchPage",
+    "first_found_in",
     "found_in",
     "search",
 ]

@@ -103,16 +103,16 @@ class Finder:
     def lexemes(self) -> list[str]:
         return sorted(self._lexemes)
 
-    def places(self, text: str) -> list[Place]:
-        """Where something begins that may be marked, as far as one needs to read for an excerpt."""
+    def places(self, text: str, most: int = MAX_PLACES) -> list[Place]:
+        """Where something begins that may be marked, as far as one needs to read for the first."""
         found: list[Place] = []
         begin, length = 0, FIRST_PIECE
         while begin < len(text) and all(place.words for place in found):
             for place in self._places(Folded(text[begin : begin + length + OVERLAP])):
-                if place.start >= length or len(found) == MAX_PLACES:
+                if place.start >= length or len(found) == most:
                     break
                 found.append(place.moved(begin))
-            if len(found) == MAX_PLACES:
+            if len(found) == most:
                 break
             begin, length = begin + length, length * GROWTH
         return found

@@ -116,8 +116,12 @@ class Folded:
         self.text = text
         self._has_added = _has_added(text)
         if self._has_added:
-            folded = [fold(cluster) for cluster in _CLUSTER.findall(text)]
-            self.cased, self.lower = "".join(folded), "".join(map(_lower, folded))
+            clusters = _CLUSTER.findall(text)
+            # Of so many clusters few differ, and folding one costs a hundred times looking it up.
+            self._known = {cluster: fold(cluster) for cluster in set(clusters)}
+            small = {cluster: _lower(folded) for cluster, folded in self._known.items()}
+            self.cased = "".join([self._known[cluster] for cluster in clusters])
+            self.lower = "".join([small[cluster] for cluster in clusters])
         elif text.isascii():
             self.cased, self.lower = text, text.lower()
         else:
@@ -131,7 +135,7 @@ class Folded:
             folded = accumulate(len(_CASED[letter]) for letter in map(ord, self.text))
             return [0, *folded], list(range(len(self.text) + 1))
         clusters = _CLUSTER.findall(self.text)
-        folded = accumulate(len(fold(cluster)) for cluster in clusters)
+        folded = accumulate(len(self._known[cluster]) for cluster in clusters)
         return [0, *folded], [0, *accumulate(map(len, clusters))]
 
     def span(self, start: int, end: int) -> tuple[int, int]:

@@ -87,6 +87,16 @@ def show_statement(
     )
 
 
+def piece_statement(owner: AbstractBaseUser, note_id: UUID, compiled: Compiled) -> Sql:
+    """The first entry of a note's content with something that is looked for."""
+    return Sql(
+        "SELECT start FROM notes_notesearchentry"
+        " WHERE note_id = %s AND owner_id = %s AND start > 0 AND tsv @@ %s::tsquery"
+        " ORDER BY start LIMIT 1",
+        (note_id, owner.pk, " | ".join(f"({text})" for text in compiled.ranked)),
+    )
+
+
 def overflow_statement(owner: AbstractBaseUser) -> Sql:
     """Whether the owner has more entries than the window."""
     return Sql(

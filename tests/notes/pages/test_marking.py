@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notes.pages.marking import html_marked
+from notes.search import excerpts
+from notes.search.filling import fill
+from notes.search.folding import Folded
 from tests.notes.writing import note_create
 from web.markdown import render
 
@@ -63,3 +66,22 @@ def test_long_note_is_opened_at_the_part_that_was_found(client_of, user):
     assert "Shown: part 3 of 3." in page
     assert '<mark id="found">zebra</mark>' in page
     assert "Shown: part 1 of 3." in client_of(user).get(f"/notes/{note.id}/?q=zebra&part=1").text
+
+
+@pytest.mark.parametrize("query", ["zebra", '"at the end"', "zeb", "zebra -absent", "!?!"])
+def test_long_note_is_opened_without_reading_all_of_it(client_of, user, monkeypatch, query):
+    text = "मुंबई शहर में बारिश हो रही है\n\n" * 15_000
+    note = note_create(owner=user, title="T", content=f"{text}zebra at the end !?!")
+    fill()
+    read = []
+
+    class Counted(Folded):
+        def __init__(self, text):
+            read.append(len(text))
+            super().__init__(text)
+
+    monkeypatch.setattr(excerpts, "Folded", Counted)
+    page = client_of(user).get(f"/notes/{note.id}/", {"q": query}).text
+    assert re.search("Shown: part ([0-9]+) of \\1", page)
+    assert '<mark id="found">' in page
+    assert max(read) < len(text) / 2
