@@ -84,6 +84,7 @@ def draft(parts: Sequence[str], text: str, modified: datetime | None) -> Draft:
         drafted = _own(title, folder, taking, body)
     else:
         drafted = _plain(title, folder, taking, body, modified)
+    taking.keep(front_matter.commented(text))
     # Whatever a note has no place for stays in its text as it was written.
     if kept := front_matter.rest(text, taking.left()):
         drafted.content = kept + body
@@ -141,6 +142,10 @@ class _Taking:
         """The first of several fields that says something; the others stay as they are."""
         given = (self.take(name, read) for name in names if self.has(name))
         return next((taken for taken in given if taken is not None), None)
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Fields that stay, taken or not."""
+        self._taken.difference_update(names)
 
     def left(self) -> set[str]:
         return set(self._fields) - self._taken

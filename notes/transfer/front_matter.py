@@ -37,6 +37,12 @@ class _Loader(yaml.CBaseLoader):
         text: str = super().construct_scalar(node)
         return None if not node.style and text in _NULLS else text
 
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        fields: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(fields) < len(node.value):  # of two values of a name, one would be lost
+            raise yaml.constructor.ConstructorError(None, None, "a name twice", node.start_mark)
+        return fields
+
 
 class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: object) -> bool:
@@ -107,6 +113,33 @@ def read(text: str) -> tuple[dict[str, Any] | None, str]:
     return _handler.load(block), body
 
 
+def commented(text: str) -> set[str]:
+    """The fields of the block before ``text`` with a comment beside, before or under them."""
+    block, _ = _handler.split(text)
+    if "#" not in block:
+        return set()
+    places = [place for start, end in _between_tokens(block) for place in _signs(block, start, end)]
+    at, found = 0, set()
+    for name, lines in _pieces(block):
+        if any(at <= place < at + len(lines) for place in places):
+            found.add(name)
+        at += len(lines)
+    return found
+
+
+def _between_tokens(block: str) -> Iterator[tuple[int, int]]:
+    """The ranges of what is no part of any word or sign of YAML: blanks and comments."""
+    at = 0
+    for token in yaml.scan(block, Loader=yaml.CBaseLoader):
+        yield at, token.start_mark.index
+        at = max(at, token.end_mark.index)
+    yield at, len(block)
+
+
+def _signs(block: str, start: int, end: int) -> list[int]:
+    return [start + match.start() for match in re.finditer("#", block[start:end])]
+
+
 def rest(text: str, names: Collection[str]) -> str:
     """The block before ``text`` with the fields ``names`` alone, letter for letter, or nothing."""
     block, _ = _handler.split(text)
@@ -116,13 +149,16 @@ def rest(text: str, names: Collection[str]) -> str:
     kept = "".join(lines for name, lines in _pieces(block) if name in names)
     if _loaded(kept) != fields:  # written in some other way than line by line
         kept = f"{_handler.export(fields)}\n"
-    return f"---\n{kept}---\n"
+    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    return f"---{end}{kept}---{end}"
 
 
 def _pieces(block: str) -> Iterator[tuple[str, str]]:
-    """Each field of a block and all that stands from there to the next one."""
+    """Each field of a block and all that stands from there to the next one; the first with what
+    stands before it."""
     root: Any = yaml.compose(block, Loader=yaml.CBaseLoader)
     keys = [(str(key.value), key.start_mark.index) for key, _ in root.value]
+    keys[:1] = [(name, 0) for name, _ in keys[:1]]
     ends = [index for _, index in keys[1:]] + [len(block)]
     for (name, start), end in zip(keys, ends, strict=True):
         yield name, block[start:end]

@@ -66,6 +66,8 @@ def test_joplin_export_gives_title_times_and_listed_tags_alone():
         ("---\ndate: {{date}}\n---\nx", "is not valid YAML"),
         ("---\nx: [\n---\n", "is not valid YAML"),
         ("---\n\tx: 1\n---\n", "is not valid YAML"),
+        ("---\ntitle: A\ntitle: B\n---\nx", "is not valid YAML (line 2)"),
+        ("---\nx: {a: 1, a: 2}\n---\nx", "is not valid YAML"),
     ],
 )
 def test_block_that_is_no_object_stays_text(text: str, why: str):
@@ -78,6 +80,28 @@ PROPERTIES = (
     "status:   'draft' # by hand\n# a comment\npublish: true\ncssclass:\n  - wide\n\n"
     '"quoted key": |\n  two\n  lines\n'
 )
+
+
+@pytest.mark.parametrize(
+    ("block", "kept"),
+    [
+        ("# first\ntitle: T\n", "# first\ntitle: T\n"),
+        ("title: T # beside\nupdated: 2024-01-01\n", "title: T # beside\n"),
+        ("title: T\ntags: #project #todo\n", "tags: #project #todo\n"),
+        ("title: 'T # none'\ndate: 2024-01-01\n# last\n", "date: 2024-01-01\n# last\n"),
+        ("ä: ö\ntitle: T\n  # ü\n", "ä: ö\ntitle: T\n  # ü\n"),
+        ("title: |\n  T # none\n", ""),
+        ("\r\ntitle: T\r\nx: y\r\n", "x: y\r\n"),
+    ],
+)
+def test_comments_stay_with_their_field(block: str, kept: str):
+    end = "\r\n" if "\r" in block else "\n"
+    note = read(f"---{end}{block}---{end}body")
+    assert note.title.startswith("T")
+    assert note.content == (f"---{end}{kept}---{end}body" if kept else "body")
+    assert bool(note.remarks) is bool(kept)
+    exported = front_matter.written({"title": "T", "notewire": 1}, note.content)
+    assert read(exported).content == note.content
 
 
 def test_properties_of_another_program_stay_letter_for_letter():
