@@ -48,7 +48,8 @@ def _text_keep(run: Run, draft: Record | None, origin: str) -> list[events.TextD
     if not event_log.is_writing(run_id=run.id):
         return []
     folded = resume.folded_so_far(run_id=run.id)
-    told = next((m for m in folded.messages if m.finish_reason is None), None)
+    # The last one: an attempt that died before its first checkpoint left another, with no row.
+    told = next((m for m in reversed(folded.messages) if m.finish_reason is None), None)
     if told is not None and (told.text or told.thinking):
         before = [m.id for m in folded.messages if m.finish_reason is not None]
         record = Record(

@@ -138,6 +138,30 @@ def test_text_that_a_new_attempt_let_go_of_is_told_again_where_the_run_ends(run)
     assert resume.folded_so_far(run_id=run.id).messages[-1].text == answer.content
 
 
+def test_stopped_close_keeps_the_text_of_the_last_of_two_attempts_that_died_early(run):
+    for text in ("Once upon", "Long ago"):
+        begun = lifecycle.run_begin(run_id=run.id)
+        assert begun is not None
+        told: list[events.Event] = [
+            events.RunStarted(
+                run_id=run.id,
+                conversation_id=run.conversation_id,
+                message_id=run.message_id,
+                model="m",
+                provider="scripted",
+            ),
+            events.TextDelta(message_id=uuid4(), text=text),
+        ]
+        event_log.events_append(run_id=run.id, attempt=begun.attempt, appended=told, origin="")
+    execute("UPDATE chat_run SET stop_requested = now() - interval '5 s' WHERE id = %s", run.id)
+
+    recovery.stopped_close()
+
+    answer = Message.objects.get(run=run)
+    assert (answer.content, answer.stopped) == ("Long ago", True)
+    assert resume.folded_so_far(run_id=run.id).messages[-1].text == answer.content
+
+
 def test_stopped_close_leaves_runs_alone_that_nobody_stopped_or_that_are_carried(run):
     crashed(run, stopped=False)
     recovery.stopped_close()
