@@ -25,9 +25,11 @@ Fields = Mapping[str, Sequence[str]]
 
 API_PREFIXES = ("/api/", "/v1/")
 OUTAGE_SECONDS = 5
-#: So many wrong fields are named, each so far: a body may hold more than anyone can read.
+#: So many wrong fields are named, each so far, in so many characters: a body may hold more than
+#: anyone can read.
 MAX_FIELDS = 100
 MAX_NAME = 100
+MAX_MESSAGE = 1000
 NUL_CODES = frozenset({"null_characters_not_allowed", "null_character"})
 
 
@@ -143,8 +145,8 @@ def _validation_error(detail: Any) -> ApiError:
     found = dict(islice(_flattened(detail), MAX_FIELDS))
     codes = {getattr(each, "code", "") for messages in found.values() for each in messages}
     code = "null_character" if codes & NUL_CODES else "invalid"
-    fields = {name: [str(each) for each in messages] for name, messages in found.items() if name}
-    whole = [str(each) for each in found.get("", [])]
+    fields = {name: [str(each)[:MAX_MESSAGE] for each in found[name]] for name in found}
+    whole = fields.pop("", [])
     named = [f"{name}: {messages[0]}" for name, messages in fields.items()]
     message = " ".join(whole) or " ".join(named[:3]) or "The request is not valid."
     return ApiError(code, message, 400, fields)

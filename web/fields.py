@@ -28,6 +28,15 @@ class ExactTextField(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class OneOfField(serializers.ChoiceField):
+    """One of a few words; what they are is said to whoever gives another."""
+
+    def __init__(self, choices: Any, **options: Any) -> None:
+        super().__init__(choices, **options)
+        words = ", ".join(str(word) for word in self.choices)
+        self.error_messages["invalid_choice"] = f"Give one of: {words}."
+
+
 def _surrogates_refuse(text: str) -> None:
     try:
         text.encode()

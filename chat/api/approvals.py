@@ -30,7 +30,7 @@ from chat.models import Approval, ApprovalScope, ToolRule
 from chat.runs import approvals, rules
 from chat.runs.deciding import Decision, approval_decide, approval_preview
 from web.errors import ApiError, not_found
-from web.fields import ExactTextField
+from web.fields import ExactTextField, OneOfField
 from web.schema import ErrorSerializer
 from web.serializers import ClosedSerializer
 from web.views import ApiView, takes
@@ -111,7 +111,7 @@ class ApprovalSerializer(serializers.ModelSerializer[Approval]):
 class DecisionSerializer(ClosedSerializer):
     """A person's word on one call."""
 
-    decision = serializers.ChoiceField(list(WORDS))
+    decision = OneOfField(list(WORDS))
     reason = ExactTextField(
         max_length=REASON_CHARACTERS, required=False, default="", help_text="Told to the model."
     )
@@ -121,7 +121,7 @@ class DecisionSerializer(ClosedSerializer):
         default=None,
         help_text="With approve: what is to run in the place of the model's arguments.",
     )
-    scope = serializers.ChoiceField(
+    scope = OneOfField(
         ApprovalScope.choices,
         required=False,
         default=ApprovalScope.ONCE,
@@ -325,7 +325,7 @@ class ToolRuleView(ApiView):
 class ApprovalModeSerializer(ClosedSerializer):
     """How often you are asked."""
 
-    mode = serializers.ChoiceField(
+    mode = OneOfField(
         ApprovalMode.choices, help_text="`balanced`, or `careful`: every change is asked for."
     )
     by_operator = serializers.BooleanField(

@@ -12,7 +12,7 @@ from rest_framework import serializers
 
 from chat.models import Conversation, Message, Run, ToolCall
 from chat.transcript.conversations import SYSTEM_PROMPT_BYTES
-from web.fields import ExactTextField
+from web.fields import ExactTextField, OneOfField
 from web.serializers import ClosedSerializer
 
 ARCHIVED = {"false": False, "true": True, "all": None}
@@ -109,7 +109,7 @@ class ConversationSerializer(ClosedSerializer, serializers.ModelSerializer[Conve
 
 
 class ConversationFilterSerializer(ClosedSerializer):
-    archived = serializers.ChoiceField(
+    archived = OneOfField(
         list(ARCHIVED),
         default="false",
         help_text="Which to list: those in use, the archived ones, or all.",

@@ -15,7 +15,7 @@ from notes.search import MAX_LIMIT, MAX_OFFSET, SearchMode
 from notes.selectors import ListedNote
 from notes.services import UpdateMode, source_checked
 from notes.tags import MAX_TAGS, tags_normalised
-from web.fields import ExactTextField, ShortListField
+from web.fields import ExactTextField, OneOfField, ShortListField
 from web.serializers import ClosedSerializer, rule
 
 
@@ -87,7 +87,7 @@ class NoteCreateSerializer(_NoteFieldsSerializer):
 class NoteUpdateSerializer(_NoteFieldsSerializer):
     """Only the fields that are sent change; `mode` says how `content` joins what is there."""
 
-    mode = serializers.ChoiceField(get_args(UpdateMode), default="replace")
+    mode = OneOfField(get_args(UpdateMode), default="replace")
     from_outside = serializers.BooleanField(
         required=False,
         help_text="`false` vouches for the note: text from outside it holds no more.",

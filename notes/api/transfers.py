@@ -25,7 +25,7 @@ from notes.models import FileOutcome, NoteTransfer, NoteTransferFile
 from notes.transfer import exporting, selectors, services
 from tools.threads import unit_of_work
 from web.errors import invalid
-from web.fields import ExactTextField
+from web.fields import ExactTextField, OneOfField
 from web.parsers import FormParser
 from web.serializers import ClosedSerializer, rule
 from web.streams import DeferredResponse, State
@@ -142,7 +142,7 @@ class TransferReportSerializer(TransferSerializer):
 
 
 class TransferFilterSerializer(ClosedSerializer):
-    outcome = serializers.ChoiceField(FileOutcome.choices, required=False)
+    outcome = OneOfField(FileOutcome.choices, required=False)
 
 
 class NoteExportView(NoteAPIView):

@@ -7,7 +7,7 @@ from django.test import Client
 from rest_framework.request import Request
 
 from accounts.models import User
-from web.errors import MAX_FIELDS, MAX_NAME
+from web.errors import MAX_FIELDS, MAX_MESSAGE, MAX_NAME
 from web.fields import ExactTextField
 from web.handler import StreamHandler
 from web.negotiation import OneFormat
@@ -54,6 +54,11 @@ def test_names_are_told_only_so_far(api):
     assert {len(name) for name in fields} == {MAX_NAME}
 
 
+def test_messages_are_told_only_so_far(api):
+    (message,) = fields_of(post(api, {"title": "x", "word": "x" * 5000}))["word"]
+    assert len(message) == MAX_MESSAGE
+
+
 def test_body_of_an_operation_that_takes_none_is_refused_by_field(api):
     assert fields_of(post(api, {"force": True}, "/api/idle/")) == {"force": NO_FIELD}
     assert post(api, {}, "/api/idle/").status_code == 200
@@ -66,12 +71,18 @@ def test_query_is_checked_with_all_that_is_wrong_at_once(api):
         "word": "a",
         "pieces": ["1", "2"],
         "flag": True,
+        "size": "small",
     }
     fields = fields_of(api.get("/api/echo/?words=a&flag=perhaps&word=a&word=b&limit=1"))
     assert set(fields) == {"words", "flag", "word", "limit"}
-    known = "There is no such parameter: there are flag, pieces, word."
+    known = "There is no such parameter: there are flag, pieces, size, word."
     assert fields["words"] == fields["limit"] == [known]
     assert fields["word"] == ["Give this once."]
+
+
+def test_word_that_is_none_of_a_few_is_told_what_they_are(api):
+    fields = fields_of(api.get("/api/echo/?size=" + "x" * 3000))
+    assert fields == {"size": ["Give one of: small, large."]}
 
 
 def test_query_of_an_operation_that_takes_none_is_refused_by_name(api):

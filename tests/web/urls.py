@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from web.errors import ApiError
-from web.fields import ExactTextField, ShortListField
+from web.fields import ExactTextField, OneOfField, ShortListField
 from web.idempotency import idempotent
 from web.serializers import ClosedSerializer
 from web.views import ApiView, takes
@@ -50,6 +50,7 @@ class InnerSerializer(ClosedSerializer):
 class EchoSerializer(ClosedSerializer):
     title = ExactTextField(max_length=10)
     plain = serializers.CharField(required=False)
+    word = serializers.ChoiceField(["small"], required=False)
     tags = ShortListField(child=ExactTextField(max_length=5), max_length=10, required=False)
     inner = InnerSerializer(many=True, required=False)
 
@@ -58,6 +59,7 @@ class EchoQuerySerializer(ClosedSerializer):
     word = ExactTextField(required=False, max_length=10)
     pieces = serializers.ListField(child=ExactTextField(), required=False)
     flag = serializers.BooleanField(default=False)
+    size = OneOfField(["small", "large"], default="small")
 
 
 class EchoView(ApiView):
