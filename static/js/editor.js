@@ -1,17 +1,31 @@
 // The note editor: Ctrl+S saves in place, and nothing typed is lost by leaving the page.
-import { post } from "notewire/http";
+import { csrfToken, obstacle, post } from "notewire/http";
 import { toast } from "notewire/toasts";
 
 const form = document.getElementById("editor");
 const state = document.getElementById("editor-state");
 let dirty = Boolean(form.querySelector(".box.warn"));
 let saving = null;
+let asking = false;
+let isClear = false;
 
 form.addEventListener("input", () => {
   dirty = true;
   state.textContent = "Not saved";
 });
-form.addEventListener("submit", () => (dirty = false));
+form.addEventListener("submit", async (event) => {
+  if (isClear) return void (dirty = false);
+  event.preventDefault();
+  if (asking) return;
+  asking = true;
+  const problem = await obstacle();
+  asking = false;
+  if (problem) return toast(problem, { error: true });
+  form.elements.csrfmiddlewaretoken.value = csrfToken();
+  isClear = true;
+  form.requestSubmit();
+});
+addEventListener("pageshow", () => (isClear = false));
 addEventListener("beforeunload", (event) => dirty && event.preventDefault());
 
 addEventListener("keydown", (event) => {

@@ -15,14 +15,32 @@ export class RequestError extends Error {
   }
 }
 
+const LOGGED_OUT = "You were logged out. Log in again in another tab, then retry.";
+
+function isLogin(response) {
+  return response.redirected && new URL(response.url).pathname.startsWith("/login");
+}
+
+/** Why a form that is sent now would be lost to a page that says so, or nothing. */
+export async function obstacle() {
+  let response;
+  try {
+    response = await fetch("/api/notes/language/", { method: "HEAD", cache: "no-store" });
+  } catch {
+    return "The server cannot be reached. Nothing is lost: try again.";
+  }
+  if (response.status === 401) return LOGGED_OUT;
+  return response.status < 500 ? "" : `The server answered with ${response.status}.`;
+}
+
 export async function post(url, fields = {}) {
   let response = await send(url, fields);
   if (response.status === 403) {
     await fetch(location.href, { cache: "no-store" }); // sets the cookie again
     response = await send(url, fields);
   }
-  if (response.redirected && new URL(response.url).pathname.startsWith("/login")) {
-    throw new RequestError(response, { error: { code: "not_authenticated", message: "You were logged out. Log in again in another tab, then retry." } });
+  if (isLogin(response)) {
+    throw new RequestError(response, { error: { code: "not_authenticated", message: LOGGED_OUT } });
   }
   const json = response.headers.get("Content-Type")?.includes("json");
   const body = json ? await response.json() : null;

@@ -151,3 +151,23 @@ def test_conflict_shows_both_texts(page, user, watch):
     expect(page.locator(".note .prose")).to_have_text("mine")
     # Chromium writes each answer that is an error to the console: the conflict, twice.
     watch.faults = [fault for fault in watch.faults if "409" not in fault]
+
+
+def test_text_stays_where_the_server_does_not_take_it(page, user, watch):
+    note = note_create(owner=user, title="Plan", content="first")
+    page.goto(f"/notes/{note.id}/edit/")
+    page.get_by_label("Text").fill("mine")
+    save = page.get_by_role("button", name="Save", exact=True)
+    page.context.set_offline(True)
+    save.click()
+    expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    page.context.set_offline(False)
+    cookies = page.context.cookies()
+    page.context.clear_cookies()
+    save.click()
+    expect(page.get_by_text("You were logged out.")).to_be_visible()
+    assert page.get_by_label("Text").input_value() == "mine"
+    page.context.add_cookies(cookies)
+    save.click()
+    expect(page.locator(".note .prose")).to_have_text("mine")
+    watch.faults.clear()
