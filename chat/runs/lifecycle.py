@@ -160,11 +160,15 @@ def _run_again(*, owner: User, run_id: UUID, model: str, keep_answer: bool) -> R
     ended = Run.objects.select_related("message").get(id=run_id, owner=owner)
     with _one_active_run(ended.conversation_id):
         conversation = Conversation.objects.select_for_update().get(id=ended.conversation_id)
-        if _answered_id(conversation) != ended.message_id:
+        base_id = _tip(ended) if keep_answer else ended.message_id
+        is_last = _answered_id(conversation) == ended.message_id
+        if not is_last or (keep_answer and conversation.leaf_id != base_id):
             raise RunSupersededError(
                 "Later messages follow this answer, and would be hidden: write a new one instead."
+                if not is_last
+                else "Another answer has taken the place of this one, or goes on from it: go on "
+                "from that one instead."
             )
-        base_id = _tip(ended) if keep_answer else ended.message_id
         conversation.leaf_id = base_id
         conversation.save(update_fields=["leaf", "updated"])
         return _run_make(

@@ -69,6 +69,23 @@ def test_again_is_refused_where_later_messages_would_be_hidden(user):
     assert Conversation.objects.get().leaf_id == second.message_id
 
 
+@pytest.mark.parametrize("again", [lifecycle.run_retry, lifecycle.run_continue])
+async def test_continue_is_refused_where_it_would_hide_the_answer_that_is_shown(
+    stage, start, user, again
+):
+    run = await start("hello")
+    async with stage(ScriptedProvider(says("First."), says("Second."))) as runtime:
+        await runtime.carry(run)
+        later = await unit_of_work(again, owner=user, run_id=run.id)
+        await runtime.carry(later)
+    told = await shown(user, run)
+    with pytest.raises(RunSupersededError, match="Another answer"):
+        await unit_of_work(lifecycle.run_continue, owner=user, run_id=run.id)
+
+    assert await shown(user, run) == told
+    await unit_of_work(lifecycle.run_continue, owner=user, run_id=later.id)
+
+
 def test_again_is_refused_while_a_decision_is_awaited(user):
     run = lifecycle.run_start(owner=user, content="hello")
     Run.objects.update(status="awaiting_approval")
