@@ -27,6 +27,8 @@ from notes.services import note_put_back
 
 Why = Literal["changed_by_person", "changed_by_assistant", "in_bin", "taken_from_bin"]
 
+Standing = Literal["possible", "undone"] | Why
+
 REASONS: dict[Why, str] = {
     "changed_by_person": "You changed it since.",
     "changed_by_assistant": "The assistant changed it since: undo that first.",
@@ -88,18 +90,28 @@ def call_undo(*, owner: AbstractBaseUser, tool_call_id: UUID, author: Author) ->
     return _undo(owner, author, tool_call_id=tool_call_id)
 
 
-def calls_in_effect(
+def calls_standing(
     *, owner: AbstractBaseUser, tool_call_ids: Collection[UUID]
-) -> dict[UUID, bool]:
-    """Of each call that changed notes which are still there: whether anything of it is left."""
+) -> dict[UUID, Standing]:
+    """Of each call that changed notes which are still there: what an undo of it would find now.
+
+    ``possible`` where it would take anything back, ``undone`` where nothing is left to take back,
+    else why it would leave everything as it is.
+    """
     asked = NoteRevision.objects.filter(note__owner_id=owner.pk, tool_call_id__in=tool_call_ids)
     changes = list(asked.order_by().values_list("pk", "tool_call_id", "note_id"))
     calls = {pk: call for pk, call, _ in changes}
-    found = dict.fromkeys(calls.values(), False)
+    found: dict[UUID, Standing] = dict.fromkeys(calls.values(), "undone")
     for rows in _histories({note_id for _, _, note_id in changes}):
-        for row in _in_effect(rows):
-            if (call := calls.get(row.pk)) is not None:
-                found[call] = True
+        standing = _in_effect(rows)
+        for row in standing:
+            call = calls.get(row.pk)
+            if call is None:
+                continue
+            if row is standing[0]:
+                found[call] = "possible"
+            elif found[call] == "undone":
+                found[call] = _why(standing[0])
     return found
 
 

@@ -30,7 +30,7 @@ from chat.runs.approvals import approval_folded
 from chat.transcript import selectors
 from chat.types import StopReason, Touched
 from chat.wire.shown import ShownMessage, ShownRun, UndoState, run_shown
-from notes.undo import calls_in_effect
+from notes.undo import calls_standing
 from web.markdown import render
 
 _IN_EFFECT = (ToolCallStatus.DONE, ToolCallStatus.UNKNOWN)
@@ -92,9 +92,8 @@ def undo_states(*, owner: User, messages: Iterable[Message]) -> dict[str, UndoSt
     One whose outcome was not known when its answer ended may have taken effect all the same.
     """
     calls = [c for row in messages for c in row.tool_calls.all() if c.status in _IN_EFFECT]
-    left = calls_in_effect(owner=owner, tool_call_ids=[c.id for c in calls]) if calls else {}
-    states: dict[bool | None, UndoState] = {True: "possible", False: "undone", None: ""}
-    return {call.call_id: states[left.get(call.id)] for call in calls}
+    found = calls_standing(owner=owner, tool_call_ids=[c.id for c in calls]) if calls else {}
+    return {call.call_id: found.get(call.id, "") for call in calls}
 
 
 def run_messages(*, run_id: UUID) -> list[Message]:

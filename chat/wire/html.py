@@ -172,11 +172,20 @@ class HtmlStream:
             for message in self._folded.messages:
                 if any(call.status == "unknown" for call in message.calls):
                     yield self._calls_frame(message)
+            yield from self._undo_frames()
         yield self._end_frame()
 
     def _end_frame(self) -> Frame:
         run = run_shown(self._folded, run_id=self._run_id, html={}, undo=self.undo)
         return _rendered(f"run-{self._run_id}-end", "inner", "chat/end.html", run=run)
+
+    def _undo_frames(self) -> Iterator[Frame]:
+        """A call that had just been made could be undone; others of the run may stand on it now."""
+        for message in self._folded.messages:
+            for position, call in enumerate(message.calls):
+                shown = call_shown(call, message_id=message.id, position=position, undo=self.undo)
+                if shown.undo_words:
+                    yield _rendered(f"{shown.id}-undo", "replace", "chat/undo.html", call=shown)
 
     def _begin_anew(self) -> None:
         """What a page has seen of unfinished texts no longer holds: it is told the whole again."""

@@ -20,6 +20,7 @@ from chat.events import ErrorOccurred, Notice
 from chat.loop.folding import Folded, FoldedCall, FoldedMessage
 from chat.types import StopReason, Touched
 from chat.wire.cards import ShownApproval, ShownCard, approval_shown, card_shown
+from notes.undo import Standing
 from tools.registry import registry
 
 SHOWN_CHARACTERS = 16_000
@@ -28,9 +29,18 @@ SUBJECT_CHARACTERS = 60
 #: Where a touched thing is found, by its kind.
 PAGES = {"note": "notes:note"}
 
-#: Of a call that changed a note: whether its change can be undone, or was. Others have none.
-UndoState = Literal["", "possible", "undone"]
+#: Of a call that changed a note: how it stands with undoing that. Others have none.
+UndoState = Literal[""] | Standing
 UNKNOWN: Mapping[str, UndoState] = {}
+
+#: What stands in the place of the Undo of a call.
+UNDO_WORDS: Mapping[UndoState, str] = {
+    "undone": "undone",
+    "changed_by_person": "No undo: you changed it since",
+    "changed_by_assistant": "Changed again since: undo that first",
+    "in_bin": "No undo: you deleted it since",
+    "taken_from_bin": "No undo: you took it out of the bin since",
+}
 
 STATES = {
     "pending": "waiting",
@@ -72,6 +82,10 @@ class ShownCall:
     undo: UndoState
     undo_url: str
 
+    @property
+    def undo_words(self) -> str:
+        return UNDO_WORDS.get(self.undo, "")
+
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
@@ -102,9 +116,11 @@ class ShownRun:
 
     @property
     def undo_all(self) -> bool:
-        """Whether there is more than one change to undo."""
-        calls = [call for message in self.messages for call in message.calls]
-        return not self.active and sum(call.undo == "possible" for call in calls) > 1
+        """Whether there is more than one change to undo, one on top of another or not."""
+        states = [call.undo for message in self.messages for call in message.calls]
+        below = states.count("changed_by_assistant")
+        possible = states.count("possible")
+        return not self.active and possible > 0 and possible + below > 1
 
     def html(self) -> str:
         return render_to_string("chat/run.html", {"run": self})

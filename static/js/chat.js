@@ -56,10 +56,11 @@ transcript?.addEventListener("submit", async (event) => {
   if (!form) return;
   event.preventDefault();
   const button = form.querySelector("button");
+  const focused = button === document.activeElement && form.parentElement.id;
   button.disabled = true;
   try {
     const { html, message, complete } = await post(form.action);
-    for (const part of [...nodes(html).children]) document.getElementById(part.id)?.replaceWith(part);
+    showUndo(nodes(html), focused);
     toast(message, { error: !complete });
   } catch (error) {
     button.disabled = false;
@@ -92,10 +93,7 @@ function follow() {
       composer.awaiting(transcript.querySelector("[data-awaiting]") !== null);
     },
     state: (text) => (connection.textContent = text),
-    ended: () => {
-      composer.running(null);
-      if (isLate) refresh();
-    },
+    ended: () => composer.running(null),
   });
 }
 
@@ -113,19 +111,38 @@ async function page() {
   return nodes(response.ok ? await response.text() : "");
 }
 
-let isLate = false;
 let refreshing = null;
 let listing = null;
 
-/** What of the answers can still be undone. A run that goes on says that itself. */
+/** What of the answers can still be undone. What has no part any more, as its note is gone, cannot. */
 async function refresh() {
   refreshing = null;
-  isLate = Boolean(stream && !stream.closed);
-  if (isLate) return;
-  for (const part of (await page()).querySelectorAll(".undo, .undo-all")) {
-    const shown = document.getElementById(part.id);
-    if (shown && shown.innerHTML !== part.innerHTML) shown.replaceChildren(...part.childNodes);
+  const fresh = await page();
+  if (!fresh.getElementById("transcript")) return;
+  showUndo(fresh);
+  for (const shown of transcript.querySelectorAll(".undo, .undo-all")) {
+    if (!fresh.getElementById(shown.id)) shown.replaceChildren();
   }
+}
+
+/** Whoever had the focus on an Undo that is none any more finds it on what says so. */
+function showUndo(fresh, focusedId = document.activeElement?.closest(".undo, .undo-all")?.id) {
+  for (const part of fresh.querySelectorAll(".undo, .undo-all")) {
+    const shown = document.getElementById(part.id);
+    if (!shown || shown.textContent === part.textContent) continue;
+    shown.replaceChildren(...part.childNodes);
+    if (shown.id !== focusedId) continue;
+    const next = shown.querySelector("button") ?? shown;
+    if (next === shown) shown.tabIndex = -1;
+    next.focus({ preventScroll: true });
+  }
+}
+
+/** Whether the page shows a change to this note which a person might undo. While a run goes on it
+    changes notes itself, and says in the end how they stand. */
+function mayUndo(id) {
+  const calls = transcript?.querySelectorAll(`.call:has(.undo) .chip[href*="${id}"]`) ?? [];
+  return [...calls].some((chip) => !chip.closest(".run").matches(":has([data-stream]):not(:has([data-awaiting]))"));
 }
 
 async function list() {
@@ -140,7 +157,7 @@ async function list() {
 document.addEventListener("notewire:feed", async ({ detail: { kind, id, conversation } }) => {
   const here = transcript?.dataset.conversation;
   if (kind === "conversation_deleted" && id === here) return location.assign("/");
-  if (kind === "snapshot" || transcript?.querySelector(`.call:has(.undo) .chip[href*="${id}"]`)) {
+  if (transcript && (kind === "snapshot" || mayUndo(id))) {
     refreshing ??= setTimeout(refresh, 100);
   }
   if (/^(run|conversation)_|^snapshot$/.test(kind)) listing ??= setTimeout(list, 100);

@@ -9,7 +9,9 @@ from accounts.services import token_create
 from chat.models import Run, ToolCall
 from chat.testing import ScriptedProvider, calls, says
 from notes.models import Note
+from notes.services import note_restore
 from tests.browser.test_chat import finished, send
+from tests.notes.writing import by, note_delete, note_update
 
 TWO = "Make a note called {} with milk and eggs, then find it"
 
@@ -107,6 +109,28 @@ def test_undo_over_rest_shows_at_once_on_an_open_page(page, two, post):
     expect(page.get_by_role("button", name="Undo everything")).to_have_count(0)
     assert post(f"/api/runs/{Run.objects.get().id}/undo/").status_code == 200
     expect(page.locator(".call .undo")).to_have_text(["undone", "undone"])
+
+
+def test_undo_that_cannot_work_any_more_says_why_on_an_open_page(page, two, user):
+    page.goto("/")
+    send(page, "Make two notes")
+    finished(page)
+    one, other = Note.objects.get(title="One"), Note.objects.get(title="Two")
+    note_update(owner=user, note_id=one.id, content="mine")
+    lines = page.locator(".call .undo")
+    expect(lines.first).to_have_text("No undo: you changed it since")
+    expect(page.get_by_role("button", name="Undo everything")).to_have_count(0)
+    note_delete(owner=user, note_id=other.id)
+    expect(lines.nth(1)).to_have_text("No undo: you deleted it since")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    page.reload()
+    words = ["No undo: you changed it since", "No undo: you deleted it since"]
+    expect(lines).to_have_text(words)
+    note_restore(owner=user, author=by(user), note_id=other.id)
+    expect(page.get_by_role("button", name="Undo note_create created “Two”")).to_be_visible()
+    page.get_by_role("button", name="Undo note_create created “Two”").press("Enter")
+    expect(lines.nth(1)).to_have_text("undone")
+    expect(lines.nth(1)).to_be_focused()
 
 
 def test_undo_in_another_browser_shows_after_the_page_was_hidden(

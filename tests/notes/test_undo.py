@@ -16,7 +16,7 @@ from notes import services
 from notes.authors import Author
 from notes.exceptions import NoteError, NoteNotFound
 from notes.models import Note, NoteRevision
-from notes.undo import Undone, call_undo, calls_in_effect, run_undo
+from notes.undo import Undone, call_undo, calls_standing, run_undo
 from tests.notes.test_recording import minute_passes
 from tests.notes.test_services import at_once
 from tests.notes.writing import by, note_create, note_delete, note_update
@@ -233,9 +233,9 @@ def test_undo_is_a_persons_revision_and_can_be_taken_back(
     assert (revision.author_kind, revision.user, revision.via) == ("person", alice, "rest")
     assert (revision.change, revision.restored_version, revision.run) == ("restored", 1, None)
     call = assistant.calls[-1].pk
-    assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: False}
+    assert calls_standing(owner=alice, tool_call_ids=[call]) == {call: "undone"}
     services.revision_restore(owner=alice, author=by(alice), note_id=note.pk, version=2)
-    assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: True}
+    assert calls_standing(owner=alice, tool_call_ids=[call]) == {call: "possible"}
     assert named(undo(run)) == (["T"], [])
 
 
@@ -246,9 +246,9 @@ def test_undone_creation_that_is_taken_out_of_the_bin_stays(
     note = create(assistant, run, title="New", content="n")
     call = assistant.calls[-1].pk
     undo(run)
-    assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: False}
+    assert calls_standing(owner=alice, tool_call_ids=[call]) == {call: "undone"}
     services.note_restore(owner=alice, author=by(alice), note_id=note.pk)
-    assert calls_in_effect(owner=alice, tool_call_ids=[call]) == {call: True}
+    assert calls_standing(owner=alice, tool_call_ids=[call]) == {call: "taken_from_bin"}
     for _ in range(2):
         assert named(undo(run)) == ([], [("New", "taken_from_bin")])
         assert state(note.pk) is not None
@@ -276,8 +276,31 @@ def test_only_calls_that_changed_notes_of_the_owner_are_told(
     assistant.call(run)
     create(assistant, run)
     ids = [call.pk for call in assistant.calls]
-    assert calls_in_effect(owner=alice, tool_call_ids=ids) == {ids[1]: True}
-    assert calls_in_effect(owner=mallory, tool_call_ids=ids) == {}
+    assert calls_standing(owner=alice, tool_call_ids=ids) == {ids[1]: "possible"}
+    assert calls_standing(owner=mallory, tool_call_ids=ids) == {}
+
+
+def test_call_is_told_why_it_cannot_be_undone_until_it_can_again(
+    alice: User, assistant: Assistant
+) -> None:
+    def told() -> list[str]:
+        ids = [call.pk for call in assistant.calls]
+        found = calls_standing(owner=alice, tool_call_ids=ids)
+        return [found[key] for key in ids]
+
+    run = assistant.run()
+    note = create(assistant, run, title="T", content="a")
+    edit(assistant, run, note, content="b")
+    assert told() == ["changed_by_assistant", "possible"]
+    note_update(owner=alice, note_id=note.pk, content="mine")
+    assert told() == ["changed_by_person"] * 2
+    note_delete(owner=alice, note_id=note.pk)
+    assert told() == ["in_bin"] * 2
+    services.note_restore(owner=alice, author=by(alice), note_id=note.pk)
+    services.revision_restore(owner=alice, author=by(alice), note_id=note.pk, version=2)
+    assert told() == ["changed_by_assistant", "possible"]
+    undo_last_call(assistant)
+    assert told() == ["possible", "undone"]
 
 
 def test_run_and_call_of_another_person_are_as_missing_ones(
@@ -386,13 +409,19 @@ class Play:
         calls = self.assistant.calls
         return layer[1] == calls[which % len(calls)].pk
 
-    def told(self) -> Iterator[tuple[UUID, bool]]:
-        """What each call that changed a note should be told to be: in effect or not."""
-        standing = {layer[1] for layers in self.layers.values() for layer in layers}
+    def told(self) -> Iterator[tuple[UUID, str]]:
+        """What each call that changed a note should be told to be."""
+        tops = {layer[1]: layers[-1] for layers in self.layers.values() for layer in layers}
         changed = NoteRevision.objects.filter(tool_call__isnull=False)
         for key in changed.values_list("tool_call_id", flat=True):
             assert key is not None
-            yield key, key in standing
+            if key not in tops:
+                yield key, "undone"
+                continue
+            who, call, now = tops[key]
+            by_person = "in_bin" if now is None else "changed_by_person"
+            above = by_person if who == "person" else "changed_by_assistant"
+            yield key, "possible" if call == key else above
 
 
 @pytest.mark.thorough
@@ -407,4 +436,4 @@ def test_undo_is_the_inverse_or_says_what_was_changed_since(alice: User, steps: 
         for note_id, layers in play.layers.items():
             assert state(note_id) == layers[-1][2]
     ids = [call.pk for call in play.assistant.calls]
-    assert calls_in_effect(owner=alice, tool_call_ids=ids) == dict(play.told())
+    assert calls_standing(owner=alice, tool_call_ids=ids) == dict(play.told())

@@ -223,7 +223,40 @@ def test_what_a_person_changed_since_stays_and_is_named(client_of, user, run):
     answer = client.post(run_url(run), headers=JSON).json()
     assert answer["complete"] is False
     assert "“Note 0” stays. You changed it since." in answer["message"]
-    assert shown(client, run).count("data-undo") == 1
+    page = shown(client, run)
+    assert "data-undo" not in page
+    assert page.count(">No undo: you changed it since<") == 1
+    assert page.count(">undone<") == 1
+    assert bare(page) == bare(streamed(run))
+
+
+def test_page_that_follows_a_run_is_told_in_the_end_what_stands_on_another(client_of, user, run):
+    note = Note.objects.get(title="Note 0")
+    call = ToolCall.objects.get(position=1, message__run=run)
+    author = Author(
+        kind="assistant",
+        user=user,
+        via="tool",
+        conversation_id=run.conversation_id,
+        run_id=run.id,
+        call_id=call.call_id,
+    )
+    note_update(owner=user, author=author, note_id=note.id, content="b")
+    page = MiniPage(f'<section id="run-{run.id}"></section>')
+    stream = HtmlStream(run.id)
+    for logged in event_log.events_after(run_id=run.id, position=(0, 0)):
+        if isinstance(logged.event, Done):
+            assert page.html.count("data-undo") == 2
+            assert stream.shows_undo([logged])
+            stream.undo = run_undo_states(owner=user, run_id=run.id)
+        for event in parse(stream.encode([logged])):
+            page.apply(event.name, event.json)
+    live = page.inner(f"run-{run.id}")
+    assert ">Changed again since: undo that first<" in live
+    assert live.count(ALL) == 1
+    assert bare(live) == bare(shown(client_of(user), run))
+    client_of(user).post(run_url(run))
+    assert not Note.objects.owned_by(user).exists()
 
 
 def test_undo_is_for_the_owner_alone(client_of, other_user, run):
