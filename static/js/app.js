@@ -2,6 +2,7 @@
 // htmx's errors as toasts.
 import "notewire/feed";
 import { csrfToken } from "notewire/http";
+import { leadsToLogin } from "notewire/session";
 import { toast } from "notewire/toasts";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -33,6 +34,9 @@ document.querySelector("[data-log-out]")?.addEventListener("submit", () => {
 
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (leadsToLogin(event.detail.xhr.responseURL)) event.detail.shouldSwap = false;
 });
 document.addEventListener("htmx:responseError", (event) => {
   toast(`The server answered with ${event.detail.xhr.status}. Nothing was changed.`, { error: true });

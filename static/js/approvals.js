@@ -3,7 +3,7 @@
 // changed that is the diff of the change, which is asked for whenever the person pauses. With the focus
 // on a call, A approves it and D denies it; elsewhere either key brings the focus to the first.
 import { nodes } from "notewire/html";
-import { post } from "notewire/http";
+import { post, read } from "notewire/http";
 import { place } from "notewire/place";
 import { toast } from "notewire/toasts";
 
@@ -218,9 +218,9 @@ let looking = null;
 /** The inbox shows what is asked and decided elsewhere; what was decided here stays as it was told. */
 async function look() {
   looking = null;
-  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (!response.ok) return;
-  const page = nodes(await response.text());
+  const html = await read(location.href);
+  if (!html) return;
+  const page = nodes(html);
   const fresh = [...page.querySelectorAll(".inbox > article")];
   for (const old of inbox.querySelectorAll("article:has(.pending):not(:has([data-busy]))")) {
     const now = fresh.find((article) => article.id === old.id);

@@ -2,7 +2,7 @@
 // another tab, by a program.
 import { Composer } from "notewire/composer";
 import { nodes } from "notewire/html";
-import { post } from "notewire/http";
+import { post, read } from "notewire/http";
 import { Follower } from "notewire/scroll";
 import { RunStream } from "notewire/stream";
 import { toast } from "notewire/toasts";
@@ -107,8 +107,7 @@ async function reload() {
 }
 
 async function page() {
-  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-  return nodes(response.ok ? await response.text() : "");
+  return nodes(await read(location.href));
 }
 
 let refreshing = null;
@@ -147,9 +146,9 @@ function mayUndo(id) {
 
 async function list() {
   listing = null;
-  const response = await fetch(conversations.dataset.list);
-  if (!response.ok || conversations.contains(document.activeElement?.closest("form"))) return;
-  conversations.replaceChildren(nodes(await response.text()));
+  const html = await read(conversations.dataset.list);
+  if (!html || conversations.contains(document.activeElement?.closest("form"))) return;
+  conversations.replaceChildren(nodes(html));
   const title = conversations.querySelector("[aria-current] .title")?.textContent;
   if (title) document.querySelector(".conversation-head h1").textContent = title;
 }

@@ -1,5 +1,6 @@
 // Requests of our own to our own server: the CSRF token is read anew each time, since a log-in in
 // another tab rotates it.
+import { isLoggedOut, leadsToLogin } from "notewire/session";
 
 export function csrfToken() {
   return document.cookie.match(/(?:^|; )csrftoken=([^;]*)/)?.[1] ?? "";
@@ -17,10 +18,6 @@ export class RequestError extends Error {
 
 const LOGGED_OUT = "You were logged out. Log in again in another tab, then retry.";
 
-function isLogin(response) {
-  return response.redirected && new URL(response.url).pathname.startsWith("/login");
-}
-
 /** Why a form that is sent now would be lost to a page that says so, or nothing. */
 export async function obstacle() {
   let response;
@@ -29,8 +26,14 @@ export async function obstacle() {
   } catch {
     return "The server cannot be reached. Nothing is lost: try again.";
   }
-  if (response.status === 401) return LOGGED_OUT;
+  if (response.status === 401 && (await isLoggedOut())) return LOGGED_OUT;
   return response.status < 500 ? "" : `The server answered with ${response.status}.`;
+}
+
+/** The text of a page of ours, or of a part of one; "" where there is none. */
+export async function read(url) {
+  const response = await fetch(url, { headers: { Accept: "text/html" } });
+  return response.ok && !leadsToLogin(response.url) ? response.text() : "";
 }
 
 export async function post(url, fields = {}) {
@@ -39,7 +42,7 @@ export async function post(url, fields = {}) {
     await fetch(location.href, { cache: "no-store" }); // sets the cookie again
     response = await send(url, fields);
   }
-  if (isLogin(response)) {
+  if (leadsToLogin(response.url)) {
     throw new RequestError(response, { error: { code: "not_authenticated", message: LOGGED_OUT } });
   }
   const json = response.headers.get("Content-Type")?.includes("json");

@@ -2,6 +2,7 @@
 // frame. The first fragment after each connection is the whole run, so nothing is there twice.
 import { nodes } from "notewire/html";
 import { place } from "notewire/place";
+import { isLoggedOut } from "notewire/session";
 
 const RETRIES = 8;
 
@@ -28,8 +29,14 @@ export class RunStream {
     source.addEventListener("error", (event) => {
       if (event.data || this.closed) return;
       this.on.state("Reconnecting…");
-      if (source.readyState === EventSource.CLOSED) this.retry();
+      if (source.readyState === EventSource.CLOSED) this.failed();
     });
+  }
+
+  async failed() {
+    if (!(await isLoggedOut())) return this.retry();
+    this.on.state("");
+    document.addEventListener("notewire:logged-in", () => this.closed || this.connect(), { once: true });
   }
 
   // The browser reconnects by itself unless the answer was an error.

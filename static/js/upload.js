@@ -1,6 +1,7 @@
 // The import form: an archive that is too large is refused before it is sent, and the upload shows
 // how far it is. The page that answers is then opened, or its form put in the place of this one.
 import { nodes } from "notewire/html";
+import { leadsToLogin } from "notewire/session";
 import { toast } from "notewire/toasts";
 
 function fits(form) {
@@ -43,6 +44,7 @@ function send(form) {
     toast("The server cannot be reached, or broke off the upload.", { error: true });
   });
   request.addEventListener("load", () => {
+    if (leadsToLogin(request.responseURL)) return sending(false);
     if (request.responseURL !== form.action) return location.assign(request.responseURL);
     sending(false);
     const answered = nodes(request.responseText).querySelector("form.import");

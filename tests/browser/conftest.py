@@ -59,10 +59,11 @@ def browser() -> Iterator[Browser]:
 @dataclass
 class Watch:
     """What no page may do, in the order in which it happened. Tests may take away what they
-    provoked themselves."""
+    provoked themselves, or forgive it beforehand."""
 
     host: str
     faults: list[str] = field(default_factory=list)
+    forgiven: str = ""
 
     def page(self, page: Page) -> None:
         page.on("console", lambda message: self._console(message.type, message.text))
@@ -70,6 +71,8 @@ class Watch:
         page.on("request", lambda request: self._request(request.url))
 
     def _console(self, kind: str, text: str) -> None:
+        if self.forgiven and self.forgiven in text:
+            return
         if kind in ("error", "warning"):
             self.faults.append(f"console {kind}: {text}")
 
