@@ -60,6 +60,25 @@ def test_escape_takes_no_question_back(page, user):
     assert Note.objects.filter(owner=user, title="Groceries").count() == 1
 
 
+def test_card_that_has_just_appeared_takes_no_word_and_says_so(page):
+    page.goto("/")
+    send(page, STORY)
+    asked(page)
+    card = page.locator(".approval.pending")
+    card.focus()
+    card.evaluate("card => card.classList.remove('calm')")
+    for key in ("a", "d"):
+        page.keyboard.press(key)
+        expect(page.locator("#toasts")).to_contain_text("nothing was decided")
+        expect(card).to_be_focused()
+    assert Approval.objects.get().decision == ""
+    card.evaluate("card => card.classList.add('calm')")
+    page.keyboard.press("a")
+    expect(page.locator(".approval.approved .word")).to_have_text("Approved by ada")
+    expect(page.get_by_text("nothing was decided")).to_have_count(0)
+    finished(page)
+
+
 def test_person_denies_with_a_reason_in_the_inbox(page, user):
     page.goto("/")
     send(page, STORY)
