@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError as FormError
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -48,13 +49,13 @@ def unknown(
 
 
 def rule(check: Callable[[Any], object], refusal: type[Exception]) -> Callable[[Any], None]:
-    """A validator: the value is wrong where ``check`` raises ``refusal``, in its words."""
+    """A validator, of forms too: wrong is what makes ``check`` raise ``refusal``, in its words."""
 
     def validate(value: Any) -> None:
         try:
             check(value)
         except refusal as error:
             code = getattr(error, "code", "invalid")
-            raise ValidationError(str(error), code) from None
+            raise FormError(str(error), code) from None
 
     return validate

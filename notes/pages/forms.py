@@ -9,11 +9,14 @@ from typing import Any, cast
 from django import forms
 
 from notes.exceptions import NoteError, NoteInvalid, NoteTooLarge
+from notes.folders import folder_normalised
 from notes.languages import language_choices
 from notes.line_breaks import line_breaks_alike, line_breaks_kept
 from notes.models import Note
 from notes.parts import Part
 from notes.rules import MAX_TITLE
+from notes.tags import tags_normalised
+from web.serializers import rule
 
 FIELDS = ("title", "folder", "tags", "language", "content")
 #: More than all tags of a note can take, quoted.
@@ -49,6 +52,7 @@ class NoteForm(forms.Form):
     )
     folder = forms.CharField(
         required=False,
+        validators=[rule(folder_normalised, NoteInvalid)],
         widget=forms.TextInput(
             attrs={"list": "folders", "placeholder": "/", "autocomplete": "off"}
         ),
@@ -86,7 +90,9 @@ class NoteForm(forms.Form):
         return line_breaks_alike(content)
 
     def clean_tags(self) -> list[str]:
-        return tags_read(self.cleaned_data["tags"])
+        tags = tags_read(self.cleaned_data["tags"])
+        rule(tags_normalised, NoteInvalid)(tags)
+        return tags
 
     def fields_of_note(self) -> dict[str, Any]:
         """All that a new note needs."""

@@ -340,6 +340,13 @@ def test_saving_in_place_answers_json(browser, note):
     assert (bad.status_code, bad.json()["error"]["code"]) == (400, "invalid")
 
 
+def test_form_names_all_that_is_wrong_at_once(browser):
+    data = {"title": "x" * 501, "folder": "..", "tags": "x" * 101, "language": "klingon"}
+    page = browser.post("/notes/new/", data)
+    assert page.status_code == 400
+    assert page.content.decode().count('class="errorlist"') == 4
+
+
 def test_delete_takes_the_note_off_every_list(browser, note):
     assert browser.get(url("delete", note)).status_code == 405
     assert browser.post(url("delete", note)).status_code == 302
