@@ -97,11 +97,12 @@ def draft(parts: Sequence[str], text: str, modified: datetime | None) -> Draft:
 def as_file(note: Note, claim: names.UniqueNames) -> tuple[str, str]:
     """The name and the text of ``note`` in an export: ``draft`` turns them back."""
     folder = names.folder_safe(note.folder)
+    is_said = f"/{folder}" == note.folder and claim.is_spelled_alike(folder)
     name = claim.claim(folder + names.name_safe(note.title, otherwise="Untitled")) + ".md"
     fields: dict[str, object] = {
         "title": note.title,
         "tags": note.tags,
-        "folder": None if f"/{folder}" == note.folder else note.folder,
+        "folder": None if is_said else note.folder,
         "language": note.language,
         "created": note.created,
         "updated": note.updated,

@@ -27,12 +27,13 @@ _MARKS = 4
 class UniqueNames:
     """Gives each path (without extension) a form that no other has, also where case is ignored.
 
-    Keeps a number for each path, not the path.
+    Keeps a number for each path, not the path; of folders their spelling.
     """
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._next: dict[int, int] = {}
+        self._folders: dict[str, str] = {}
 
     def claim(self, path: str) -> str:
         asked = hash(identity(path))
@@ -44,6 +45,13 @@ class UniqueNames:
             taken = hash(identity(name))
         self._taken.add(taken)
         return name
+
+    def is_spelled_alike(self, folder: str) -> bool:
+        """Whether ``folder``, and each around it, is written as where it was met first: else it is
+        part of that one where case is ignored."""
+        names = folder.split("/")
+        around = ["/".join(names[:depth]) for depth in range(1, len(names))]
+        return all(self._folders.setdefault(identity(each), each) == each for each in around)
 
     def is_new(self, path: str) -> bool:
         """Claim ``path`` as it is, if it is free."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 import zipfile
 from datetime import UTC, datetime
@@ -243,18 +244,35 @@ def test_id_of_another_is_made_anew_and_says_nothing(
 
 
 def archive_text(archive: bytes) -> str:
-    import io
-    import zipfile
-
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         (name,) = opened.namelist()
         return opened.read(name).decode()
 
 
+def test_folders_that_differ_in_case_come_back_from_a_disk_that_ignores_it(
+    alice: User, mallory: User, do_import: Importer
+):
+    folders = ["/Work/", "/work/", "/work/x/", "/Work/x/", "/other/", "/caf\u00e9/"]
+    for folder in folders:
+        note_create(owner=alice, title=f"In {folder}", folder=folder)
+    spelled: dict[str, str] = {}
+    files = {}
+    with zipfile.ZipFile(io.BytesIO(exported(alice))) as opened:
+        for name in opened.namelist():
+            parts = name.split("/")
+            paths = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+            on_disk = [spelled.setdefault(path.lower(), path.split("/")[-1]) for path in paths]
+            files["/".join(on_disk)] = opened.read(name)
+    assert len(files) == len(folders)
+    do_import(mallory, files)
+    notes = Note.objects.filter(owner=mallory)
+    assert sorted(notes.values_list("title", "folder")) == sorted(
+        (f"In {folder}", folder) for folder in folders
+    )
+
+
 @pytest.mark.django_db
 def test_export_is_a_zip_that_the_standard_library_takes(alice: User, tmp_path: Path):
-    import zipfile
-
     for title in ("Groceries", "groceries", "Groceries", "a/b", ""):
         note_create(owner=alice, title=title, content=title * 300, folder="/Ä/")
     (tmp_path / "a.zip").write_bytes(exported(alice))
