@@ -142,7 +142,8 @@ async def _dispatch(
             "Call it again with one JSON object that matches the tool's parameters."
         )
     verdict = policy.decide(tool.name, tool.effect)
-    if verdict.decision == "ask" and approved is not None:
+    # Also where a rule allows it by now: what was approved is a change of that version.
+    if verdict.decision != "off" and approved is not None:
         digest = call_digest(tool=tool.name, arguments=parsed, version=approved.version)
         if digest == approved.digest:
             context = replace(context, approved_version=approved.version)

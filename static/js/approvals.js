@@ -155,7 +155,9 @@ document.addEventListener("submit", async (event) => {
   for (const each of buttons) each.disabled = true;
   form.dataset.busy = "";
   try {
-    show((await post(button.getAttribute("formaction") ?? form.action, fields)).html, focused);
+    const { html } = await post(button.getAttribute("formaction") ?? form.action, fields);
+    // Where the card is gone, the stream was here first, and knows by now what came of it.
+    show(html, focused, form.isConnected);
     told?.remove();
   } catch (error) {
     const { code, html } = error.body?.error ?? {};
@@ -171,12 +173,12 @@ document.addEventListener("submit", async (event) => {
 
 /** What the page shows of an answer's calls is one part of it, found by its id. Whoever had the focus
     on the card finds it on what still waits, or on what is wrong: whether it shows such is returned. */
-function show(html, focused) {
+function show(html, focused, isNews = true) {
   const part = nodes(html).firstElementChild;
   const shown = document.getElementById(part.id);
   if (!shown) return false;
   const before = shown.querySelectorAll(PENDING).length;
-  place(shown, "replace", html);
+  if (isNews) place(shown, "replace", html);
   const now = document.getElementById(part.id);
   const invalid = now.querySelector(".edit [aria-invalid], .edit > .errorlist");
   const left = now.querySelectorAll(PENDING);

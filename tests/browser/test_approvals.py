@@ -46,6 +46,31 @@ def test_person_approves_and_a_second_tab_follows(page, user):
     assert page.locator("#transcript").inner_text() == live
 
 
+#: The answer to a decision comes after the stream has told what came of it.
+LATE = """
+const send = window.fetch;
+window.fetch = async (...asked) => {
+  const answer = await send(...asked);
+  if (asked[1]?.method === "POST" && String(asked[0]).includes("/approvals/"))
+    while (!document.querySelector(".call.done")) await new Promise(requestAnimationFrame);
+  return answer;
+};
+"""
+
+
+def test_late_answer_to_a_decision_shows_nothing_that_is_over(page):
+    page.add_init_script(LATE)
+    page.goto("/")
+    send(page, STORY)
+    asked(page)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    finished(page)
+    expect(page.locator(".call .tool")).to_have_count(2)
+    live = page.locator("#transcript").inner_text()
+    page.reload()
+    assert page.locator("#transcript").inner_text() == live
+
+
 def test_escape_takes_no_question_back(page, user):
     page.goto("/")
     send(page, STORY)

@@ -66,6 +66,12 @@ async def test_approved_call_runs_and_knows_the_version_that_was_approved(ran):
     assert (outcome.status, ran) == ("done", [("red", "3")])
 
 
+async def test_approved_call_is_bound_to_its_version_also_where_a_rule_allows_it_by_now(ran):
+    word = approval()
+    outcome = await carried('{"colour": "red"}', word, Policy(rules={"paint": "allow"}))
+    assert (outcome.status, ran) == ("done", [("red", "3")])
+
+
 @pytest.mark.parametrize(
     ("arguments", "change"),
     [
