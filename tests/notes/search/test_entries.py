@@ -70,6 +70,13 @@ def test_entry_of_a_note_in_the_bin_is_gone_until_it_is_restored(alice: User) ->
         ("東京都に住んでいます", "simple"),
         ("xylophone", "english"),
         ("", "english"),
+        ("🎂 Die Katzen 🎁 und die Häuser 🎈", "german"),
+        ("„Der“ – „Mann“ – „und“ – „die“ …", "german"),
+        ("★★★★★ les maisons et les jardins ★★★★★", "french"),
+        ("🎉🎉🎉", "english"),
+        ("🎉🎉 Дом и сад", "russian"),
+        ("Django使用指南 v2でテスト", "simple"),
+        ("मुंबई शहर में बारिश", "hindi"),
     ],
 )
 def test_language_is_guessed(alice: User, content: str, language: str) -> None:
