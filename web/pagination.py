@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import msgspec
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model, Q, QuerySet
+from django.http import QueryDict
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from web.errors import invalid
+from web.errors import ApiError, invalid
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
@@ -172,6 +173,15 @@ def _limit(text: str | None) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MAX_LIMIT):
         raise invalid(f"Give a whole number from 1 to {MAX_LIMIT}.", field="limit")
     return int(text)
+
+
+def limit_faults(query: QueryDict) -> dict[str, list[str]]:
+    """What is wrong with the limit, by its name, to be told with what else is."""
+    try:
+        _limit(query.get("limit"))
+    except ApiError as error:
+        return error.fields
+    return {}
 
 
 def _encoded(cursor: Cursor) -> str:

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ListField
 
-from web.pagination import PAGE_PARAMETERS
+from web.pagination import PAGE_PARAMETERS, limit_faults
 from web.serializers import ClosedSerializer, unknown
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def _query(request: Request, taken: Taken) -> dict[str, Any]:
     fields = query.fields
     known = {*fields, *(PAGE_PARAMETERS if taken.paged else ())}
     wrong = unknown(given, known=known, message=_no_parameter(known))
+    wrong |= limit_faults(given) if taken.paged else {}
     for name, values in given.lists():
         is_list = isinstance(fields.get(name), ListField)
         if name in fields:
