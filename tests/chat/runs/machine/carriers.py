@@ -34,30 +34,34 @@ class Carriers(Play):
         """Somebody takes a run that waits, and may be told to stop before it begins."""
         self.take_over(pick(self.uncarried, at), fuse, is_stopped=is_stopped)
 
-    @precondition(lambda self: self.written)
+    @precondition(lambda self: self.may_be_disturbed and self.living)
     @rule(
-        what=st.sampled_from(
-            ["crash", "crash", "shut down", "taken over", "job lost", "fault", "told", "time"]
-        ),
+        what=st.sampled_from(["crash", "crash", "shut down", "silent", "silent", "fault", "told"]),
         at=which,
         words=st.lists(pieces, max_size=2),
     )
     def break_down(self, what: str, at: int, words: list[str]) -> None:
-        """Processes, and what they depend on; where there are none time passes."""
-        if what == "taken over" and self.waiting:
-            self.take_over(pick(self.waiting, at))
-        elif what == "job lost" and self.uncarried:
-            self.lose_job(pick(self.uncarried, at))
+        """Processes, and the models that they depend on."""
+        attempt = pick(self.living, at)
+        if what == "silent" and self.carried:
+            taken = pick(list(self.carried), at)
+            self.take_over(next(run for run in self.active if run.id == taken))
         elif what == "fault" and self.streaming:
             self.fail(pick(self.streaming, at), is_raised=bool(words))
-        elif what == "shut down" and self.living:
-            self.go(pick(self.living, at).abort(AbortReason.SHUTDOWN))
+        elif what == "shut down":
+            self.go(attempt.abort(AbortReason.SHUTDOWN))
         elif what == "told" and any(each.is_told_to_stop for each in self.living):
             self.tell_to_stop(at)
-        elif what == "crash" and self.living:
-            self.crash(pick(self.living, at), words)
         else:
-            self.pass_time(is_late=bool(words))
+            self.crash(attempt, words)
+
+    @precondition(lambda self: self.may_be_disturbed)
+    @rule(what=st.sampled_from(["day", "day", "week", "lost"]), at=which)
+    def pass_by(self, what: str, at: int) -> None:
+        if what == "lost" and self.uncarried:
+            self.lose_job(pick(self.uncarried, at))
+        else:
+            self.pass_time(is_late=what == "week")
 
     def take_over(
         self, run: Run, fuse: tuple[int, bool] | None = None, *, is_stopped: bool = False

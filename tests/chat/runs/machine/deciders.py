@@ -92,11 +92,27 @@ class Deciders(Carriers):
                 self._refused(approval, error)
         self._go_on(at)
 
-    @precondition(lambda self: self.cards)
-    @rule(at=st.integers(0, 7), word=words)
-    def decide_late(self, at: int, word: dict[str, Any]) -> None:
+    @precondition(lambda self: self.may_be_disturbed)
+    @rule(
+        what=st.sampled_from(["mode", "revoke", "reword", "late", "late", "wall", "wall"]),
+        at=st.integers(0, 7),
+        word=words,
+    )
+    def change_mind(self, what: str, at: int, word: dict[str, Any]) -> None:
+        """What is to be asked about from the next attempt on, and what words are about."""
+        if what == "revoke" and self.account.rules:
+            self._revoke(at)
+        elif what == "late" and self.cards:
+            self._decide_late(pick(list(self.cards), at), word)
+        elif what == "mode":
+            self._choose("balanced" if self.account.mode == "careful" else "careful")
+        elif what == "reword":
+            self.wall.reword()
+        else:
+            self.wall.change()
+
+    def _decide_late(self, approval_id: UUID, word: dict[str, Any]) -> None:
         """A word on what is decided, closed or gone: it changes nothing."""
-        approval_id = pick(list(self.cards), at)
         approval = Approval.objects.filter(id=approval_id).first()
         if approval is not None and not approval.decision:
             return
@@ -110,17 +126,6 @@ class Deciders(Carriers):
             assert approval is not None
             assert taken.decision == approval.decision == word["decision"]
         assert RunEvent.objects.count() == before
-
-    @precondition(lambda self: self.written)
-    @rule(what=st.sampled_from(["mode", "revoke", "revoke", "reword"]), at=which)
-    def change_mind(self, what: str, at: int) -> None:
-        """What is to be asked about from the next attempt on, and of which tool a rule speaks."""
-        if what == "revoke" and self.account.rules:
-            self._revoke(at)
-        elif what == "mode":
-            self._choose("balanced" if self.account.mode == "careful" else "careful")
-        elif what == "reword":
-            self.wall.reword()
 
     def _choose(self, mode: Any) -> None:
         rules.mode_set(owner=self.user, mode=mode)

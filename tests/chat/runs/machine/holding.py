@@ -48,6 +48,7 @@ class Holding(Listeners):
 
     @invariant()
     def holds(self) -> None:
+        self.steps += 1
         self.look()
         in_one = Counter(run.conversation_id for run in self.active)
         assert max(in_one.values(), default=0) <= 1

@@ -24,7 +24,7 @@ class Listeners(Play):
         #: The logs as they are, read again where something changed.
         self.logs: dict[UUID, tuple[LoggedEvent, ...]] = {}
 
-    @precondition(lambda self: self.written)
+    @precondition(lambda self: self.may_be_disturbed)
     @rule(at=which, seen=st.integers(0, 30))
     def listen_again(self, at: int, seen: int) -> None:
         if at >= len(self.ears):

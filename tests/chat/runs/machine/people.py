@@ -1,4 +1,4 @@
-"""People: they write, stop, ask for another answer, delete, and change what tools work on."""
+"""People: they write, stop, ask for another answer, and delete."""
 
 from __future__ import annotations
 
@@ -36,19 +36,13 @@ class People(Carriers):
         if self.uncarried and at:
             self.take_over(pick(self.uncarried, at))
 
-    @precondition(lambda self: self.written)
-    @rule(
-        what=st.sampled_from(["stop", "delete", "wall"]),
-        at=which,
-        is_told=st.booleans(),
-    )
+    @precondition(lambda self: self.may_be_disturbed and self.active)
+    @rule(what=st.sampled_from(["stop", "stop", "delete"]), at=which, is_told=st.booleans())
     def interfere(self, what: str, at: int, is_told: bool) -> None:
-        if what == "stop" and self.active:
+        if what == "stop":
             self.stop(pick(self.active, at), is_told=is_told)
-        elif what == "delete" and len(self.written) > 1:
+        elif len(self.written) > 1:
             self.delete(pick(list(self.written), at))
-        else:
-            self.wall.change()
 
     def write(self, conversation_id: UUID, content: str) -> None:
         busy = [r.id for r in self.waiting if r.conversation_id == conversation_id]
