@@ -14,7 +14,6 @@ from typing import LiteralString
 from procrastinate.exceptions import UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
-from procrastinate.utils import utcnow
 
 _FINISH: LiteralString = """
 WITH claimed AS (
@@ -58,7 +57,8 @@ class ClaimedJobs(JobManager):
                 _RETRY,
                 job_id=job.id,
                 attempts=job.attempts,
-                retry_at=retry_at or utcnow(),
+                # At once is no time of ours: the database, whose clock decides, may be behind.
+                retry_at=retry_at,
                 priority=priority,
                 queue=queue,
                 lock=lock,

@@ -30,7 +30,9 @@ logger = logging.getLogger(__name__)
 
 CONCURRENCY = 1_000
 HEARTBEAT_SECONDS = 5.0
-SWEEP_SECONDS = 5.0
+SWEEP_SECONDS = 2.0
+#: How soon a worker that has just begun is noticed.
+NOTICE_SECONDS = 0.2
 GRACE_SECONDS = 5.0
 RESTART_SECONDS = 1.0
 
@@ -95,15 +97,16 @@ class Supervisor:
         )
 
     async def _watch(self) -> None:
+        """Look as soon as there is a worker, and again and again, also where a look failed."""
         while not self._stopping.is_set():
-            await self._pause(SWEEP_SECONDS)
             worker = self._worker
             if worker is None or worker.worker_id is None:
+                await self._pause(NOTICE_SECONDS)
                 continue
-            if not await _outlived(
+            await _outlived(
                 self._take_up_stalled(worker), "The look for jobs without a worker failed"
-            ):
-                await self._pause(HEARTBEAT_SECONDS)
+            )
+            await self._pause(SWEEP_SECONDS)
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -60,6 +61,31 @@ def _age(run) -> None:
 
 def _left(run) -> tuple[bool, int]:
     return Run.objects.get(id=run.id).log_folded, OwnerEvent.objects.count()
+
+
+async def test_look_for_lost_jobs_comes_with_the_worker_and_again_after_one_that_failed(
+    monkeypatch,
+):
+    monkeypatch.setattr(supervisor_module, "SWEEP_SECONDS", 3600.0)
+    monkeypatch.setattr(supervisor_module, "HEARTBEAT_SECONDS", 3600.0)
+    looks: asyncio.Queue[str] = asyncio.Queue()
+
+    async def look(worker) -> None:
+        looks.put_nowait(worker.name)
+        if looks.qsize() == 1:
+            monkeypatch.setattr(supervisor_module, "SWEEP_SECONDS", 0.01)
+            raise RuntimeError("away")
+
+    supervisor = Supervisor(cast("Any", None))
+    monkeypatch.setattr(supervisor, "_take_up_stalled", look)
+    supervisor._worker = worker = cast("Any", SimpleNamespace(worker_id=None, name="new"))
+    watching = asyncio.create_task(supervisor._watch())
+    worker.worker_id = 7
+    async with asyncio.timeout(20):
+        while looks.qsize() < 2:
+            await asyncio.sleep(0)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
 
 
 @pytest.mark.django_db(transaction=True)
