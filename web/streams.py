@@ -54,8 +54,8 @@ class EventStreamResponse(HandedOverResponse):
     media_type = "text/event-stream; charset=utf-8"
     first = b": connected\n\n"
     failure = (
-        b'event: error\ndata: {"code":"internal","message":"The stream broke off.",'
-        b'"provider":null,"status":null,"retryable":true}\n\n'
+        b'event: error\ndata: {"code":"stream_broken","message":"It broke off: connect again.",'
+        b'"provider":null,"status":null,"retryable":false}\n\n'
     )
     restarting = b": restarting\n\n"
 
@@ -89,7 +89,7 @@ class NdjsonStreamResponse(EventStreamResponse):
 
     media_type = "application/x-ndjson; charset=utf-8"
     first = b"\n"
-    failure = b'{"type":"ERROR","code":"internal","message":"The stream broke off."}\n'
+    failure = b'{"type":"ERROR","code":"stream_broken","message":"It broke off: connect again."}\n'
     restarting = b"\n"
 
 

@@ -137,7 +137,7 @@ def test_stream_that_fails_ends_with_error_event(server, caplog):
     response = httpx.get(f"{server.url}/api/broken/")
     name, data = response.text.removeprefix(": connected\n\ndata: one\n\n").strip().split("\n")
     assert name == "event: error"
-    assert json.loads(data.removeprefix("data: "))["code"] == "internal"
+    assert json.loads(data.removeprefix("data: "))["code"] == "stream_broken"
     assert "/api/broken/ run 17" in caplog.text
     assert "the source broke" in caplog.text
 
