@@ -43,8 +43,10 @@ class RunStopView(ApiView):
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         with translated():
+            before = run_get(owner=owner_of(request), run_id=run_id)
             run = run_stop(owner=owner_of(request), run_id=run_id)
-        return Response(StoppedRunSerializer(run).data)
+        shown = StoppedRunSerializer(run, context={"was_over": not before.is_active})
+        return Response(shown.data)
 
 
 class RunAgainView(ApiView):

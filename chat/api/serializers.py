@@ -72,7 +72,8 @@ class StoppedRunSerializer(RunSerializer):
         read_only_fields = fields  # type: ignore[assignment]
 
     def get_already_finished(self, run: Run) -> bool:
-        return run.finished is not None and run.stop_requested is None
+        is_unstopped = run.finished is not None and run.stop_requested is None
+        return is_unstopped or self.context.get("was_over", False)
 
 
 class ConversationSerializer(ClosedSerializer, serializers.ModelSerializer[Conversation]):

@@ -58,8 +58,10 @@ class _Word:
     seen: str | None
 
     def is_that_of(self, approval: Approval) -> bool:
+        """Whether that one did all that this one would: it may have made a rule besides."""
         taken = (approval.decision, approval.arguments, approval.go_on)
-        return taken == (self.decision, self.arguments, self.go_on)
+        reaches = self.scope in (ApprovalScope.ONCE, approval.scope)
+        return reaches and taken == (self.decision, self.arguments, self.go_on)
 
 
 def approval_preview(*, owner: User, approval_id: UUID, arguments: Mapping[str, Any]) -> Described:

@@ -70,6 +70,17 @@ def test_same_decision_twice_is_taken_and_another_is_closed(client_of, user, wai
     assert (error["code"], error["approval"]["status"]) == ("approval_closed", "approved")
 
 
+def test_rule_that_comes_too_late_is_not_taken_for_made(client_of, user, waiting):
+    once, always = waiting("red", "blue").approvals
+    client = client_of(user)
+    assert decide(client, once).status_code == 200
+    assert decide(client, once, scope="always").status_code == 409
+    assert not ToolRule.objects.exists()
+    assert decide(client, always, scope="always").status_code == 200
+    assert decide(client, always).status_code == 200
+    assert ToolRule.objects.count() == 1
+
+
 def test_stale_decision_shows_what_would_happen_now(client_of, user, waiting, lamp):
     [approval] = waiting().approvals
     lamp.version = 2

@@ -175,6 +175,8 @@ def test_stop_ends_a_run_that_nobody_executes_at_once(client_of, user, run):
     assert (data["status"], data["stop_reason"]) == ("finished", "stopped")
     assert data["already_finished"] is False
     assert data["stop_requested"]
+    again = client_of(user).post(path(run, "stop/"), content_type="application/json").json()
+    assert (again["already_finished"], again["stop_reason"]) == (True, "stopped")
 
 
 def test_stop_of_a_finished_run_says_so(client_of, user, run):
