@@ -66,6 +66,13 @@ def test_body_of_an_operation_that_takes_none_is_refused_by_field(api):
     assert api.generic("POST", "/api/idle/", b"{", "application/json").status_code == 400
 
 
+def test_empty_form_is_no_body(api):
+    path = "/api/idle/"
+    assert api.post(path).status_code == 200
+    assert api.post(path, "", content_type="application/x-www-form-urlencoded").status_code == 200
+    assert api.generic("POST", path).status_code == 200
+
+
 def test_query_is_checked_with_all_that_is_wrong_at_once(api):
     assert api.get("/api/echo/?word=a&pieces=1&pieces=2&flag=true").json()["asked"] == {
         "word": "a",
