@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from chat.runs.lifecycle import run_start
+from chat.testing import ScriptedProvider, calls, says
 from notes.models import NoteTransfer, NoteTransferFile
+from tests.browser.test_chat import finished, send
 from tests.notes.writing import note_create, note_delete
 
 LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 3
@@ -37,6 +39,50 @@ def test_no_page_is_wider_than_its_window(open_context, client_of, user, width):
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         inner = page.locator("#main").evaluate("e => e.scrollWidth - e.clientWidth")
         assert (name, max(wide, inner)) == (name, 0)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_editor_is_as_wide_as_its_pane_whatever_is_previewed(open_context, client_of, user, width):
+    note = note_create(owner=user, title="Code", content=f"```\n{LONG}\n```\n")
+    page = open_context(client_of(user), viewport={"width": width, "height": 844}).new_page()
+    page.goto(f"/notes/{note.id}/edit/")
+    expect(page.locator("#preview pre")).to_be_visible()
+    assert page.locator(".detail").evaluate("e => e.scrollWidth - e.clientWidth") == 0
+
+
+@pytest.mark.parametrize("path", ["/", "/approvals/", "/notes/", "/notes/new/", "/settings/"])
+def test_no_page_is_wider_than_its_window_with_text_of_twice_the_size(
+    open_context, client_of, user, path
+):
+    user.is_staff = True
+    user.save()
+    page = open_context(client_of(user), viewport={"width": 390, "height": 844}).new_page()
+    page.goto(path)
+    page.evaluate("document.documentElement.style.fontSize = '200%'")
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    inner = page.locator("#main").evaluate("e => e.scrollWidth - e.clientWidth")
+    assert (wide, inner) == (0, 0)
+    expect(page.get_by_role("link", name="Settings")).to_be_in_viewport()
+
+
+def test_long_conversation_moves_in_its_pane_and_toasts_leave_the_composer_free(
+    open_context, client_of, user, answer_with
+):
+    made = [("note_create", {"title": f"Note {number}"}) for number in range(40)]
+    answer_with(ScriptedProvider(calls(*made), says("Done.")))
+    page = open_context(client_of(user), viewport={"width": 390, "height": 844}).new_page()
+    page.goto("/")
+    bottom = page.locator(".rail").bounding_box()["y"]
+    composer = page.locator("#composer")
+    assert bottom - composer.bounding_box()["y"] < 100
+    send(page, "Make forty notes")
+    finished(page)
+    assert page.locator("#main").evaluate("e => e.scrollHeight - e.clientHeight") == 0
+    page.get_by_role("button", name="Undo everything").click()
+    toast = page.locator(".toast")
+    expect(toast).to_be_visible()
+    box = toast.bounding_box()
+    assert box["y"] + box["height"] <= composer.bounding_box()["y"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
