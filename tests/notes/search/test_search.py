@@ -329,6 +329,20 @@ def test_search_that_takes_too_long_is_an_error_of_its_own(
         search(owner=alice, query="milk")
 
 
+def test_text_that_takes_too_long_to_read_is_no_error_where_words_decided(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_create(owner=alice, title="x", content="milk")
+    slow = statements.Sql("SELECT pg_sleep(20)")
+    monkeypatch.setattr(engine, "TIMEOUT_MS", 1000)
+    monkeypatch.setattr(statements, "substring_statement", lambda *_: slow)
+    nothing = SearchPage((), 0, "at_least", windowed=True)
+    assert search(owner=alice, query="eggs -milk") == nothing
+    assert found(alice, "milk -eggs") == ["x"]
+    with pytest.raises(SearchTimeout):
+        search(owner=alice, query="🎉")
+
+
 def test_search_hides_no_other_failure_of_the_database(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
