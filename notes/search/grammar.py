@@ -7,7 +7,7 @@
     phrase = '"' { any but '"' } ['"']   its words one after the other; the end closes it, too
     word   = what stands between white space and quotes
 
-A quote may be a curly one, too.
+A quote may be a curly one, too. Two minus signs are the beginning of an option, not a negation.
 
 ``or`` in any case; at the beginning, the end or twice it is nothing. Quoted it is a word. What a
 word means in a language is ``compiler``'s.
@@ -85,9 +85,9 @@ def _term(match: re.Match[str], *, at_end: bool) -> Term | None:
     if (phrase := match["phrase"]) is not None:
         if not phrase.strip():
             return None
-        negated = bool(match["minus"])
+        negated = match["minus"] == "-"
         is_open = at_end and not match["closed"] and not phrase[-1].isspace()
         return Term(phrase, phrase=True, negated=negated, unfinished=is_open and not negated)
     word = match["word"].lstrip("-")
-    negated = word != match["word"]
+    negated = match["word"] == f"-{word}"
     return Term(word, negated=negated, unfinished=at_end and not negated) if word else None

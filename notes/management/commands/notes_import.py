@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,19 @@ from notes.transfer.importing import Import
 REPORTED = (FileOutcome.KEPT, FileOutcome.REFUSED)
 
 
+def _given(path: str) -> Path:
+    """Nothing, as of a variable that is not set, is not the folder that one is in."""
+    if not path:
+        raise ArgumentTypeError("There is no name.")
+    return Path(path)
+
+
 class Command(BaseCommand):
     help = "Import Markdown files as a user's notes. Importing them again is safe."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="username of the owner")
-        parser.add_argument("source", type=Path, help="a ZIP archive, or a folder")
+        parser.add_argument("source", type=_given, help="a ZIP archive, or a folder")
         parser.add_argument("--folder", default=ROOT, help="import into this folder")
         parser.add_argument(
             "--overwrite",

@@ -134,6 +134,7 @@ def test_export_never_takes_the_place_of_a_pipe_or_device(alice: User, tmp_path:
     [
         (["notes_import", "nobody", "x.zip"], "There is no user 'nobody'."),
         (["notes_import", "alice", "missing.zip"], "There is no such file"),
+        (["notes_import", "alice", ""], "There is no name"),
         (["notes_import", "alice", __file__], "not a ZIP archive"),
         (["notes_export", "nobody", "x.zip"], "There is no user 'nobody'."),
         (["notes_export", "alice", "/missing/x.zip"], "cannot be written"),
