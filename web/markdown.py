@@ -15,7 +15,6 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -33,6 +32,8 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
+from web.kept import Kept
+
 #: Longer texts are shown as their source: rendering 5 MB takes seconds.
 MAX_RENDERED = 256 * 1024
 #: So are texts with more signs that may be markup: each of them costs as much as a line of prose.
@@ -40,6 +41,8 @@ MAX_SIGNS = 40_000
 SIGNS = "\n|*_`[<>~!&-+#"
 #: The last texts up to this length are not rendered again: a transcript is shown many times.
 MAX_KEPT = 8 * 1024
+#: So many characters are kept in all, texts and what they became: a transcript of a year.
+ROOM = 16 * 1024 * 1024
 #: The code of a text beyond so many characters is shown without colours.
 MAX_HIGHLIGHTED = 32 * 1024
 #: A table with more cells is shown as its source: so few characters can stand for so many cells.
@@ -236,7 +239,7 @@ def _rendered(text: str) -> str:
     return _cleaner.clean(_finished.render(text))
 
 
-_rendered_once = lru_cache(maxsize=512)(_rendered)
+_rendered_once = Kept(_rendered, room=ROOM)
 
 
 def _source(text: str) -> str:

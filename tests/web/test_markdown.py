@@ -223,7 +223,7 @@ def test_table_aligns_by_class():
 @pytest.mark.parametrize("last", ["", "]("], ids=["open", "closed once"])
 def test_rendering_nested_brackets_takes_time_in_proportion(text, last):
     def rendered(size):
-        markdown._rendered_once.cache_clear()
+        markdown._rendered_once.clear()
         assert 'class="source"' not in render(text[:size] + last)
 
     assert growth(rendered, len(text)) < 4
@@ -298,7 +298,7 @@ def test_code_is_coloured_as_far_as_the_limit_of_the_text_whole_and_streamed(mon
 )
 def test_rendering_takes_time_in_proportion(text):
     def rendered(size):
-        markdown._rendered_once.cache_clear()
+        markdown._rendered_once.clear()
         render(text[:size])
 
     assert growth(rendered, len(text)) < 4
