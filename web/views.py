@@ -75,9 +75,9 @@ class ApiView(GenericAPIView[Any]):
             return  # It is the method that is wrong.
         taken = taken_by(self, request.method)
         self.asked = _query(request, taken)
-        if taken.body is None and request.method in BODY_METHODS and _is_json(request):
-            if request.data:
-                raise ValidationError(unknown(request.data, known=()))
+        is_bare = taken.body is None and request.method in BODY_METHODS
+        if is_bare and _is_json(request) and request.data:
+            raise ValidationError(unknown(request.data, known=()))
 
     def sent(self) -> dict[str, Any]:
         """The body, in the shape that the method takes. Of a form, the last value of each name."""
