@@ -81,7 +81,7 @@ def test_missing_page_is_html_for_a_browser_and_json_for_who_asks(client):
     page = client.get("/nothing/", headers={"Accept": "text/html,*/*;q=0.8"})
     assert page.status_code == 404
     assert page["Content-Type"].startswith("text/html")
-    assert "Not found." in page.text
+    assert "There is nothing here" in page.text
     asked = client.get("/nothing/", headers={"Accept": "application/json"})
     assert asked.json()["error"]["code"] == "not_found"
 
