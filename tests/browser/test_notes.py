@@ -86,7 +86,7 @@ def test_note_of_5_mebibytes_is_read_and_edited_in_parts(page, user):
     page.get_by_role("link", name="Next part").first.click()
     expect(page.get_by_text("Shown: part 2 of").first).to_be_visible()
     page.get_by_role("link", name="Edit").click()
-    expect(page.locator("#preview p").first).to_be_visible()
+    expect(page.locator("#preview p").first).to_be_visible(timeout=15_000)
     for text in ("one\n", "one and two\n"):
         page.get_by_label("Text").fill(text)
         page.keyboard.press("Control+s")
