@@ -31,6 +31,7 @@ WORDS: list[dict[str, Any]] = [
     {"decision": "approved", "arguments": {"value": "much"}},
 ]
 words = st.sampled_from([WORDS[0], WORDS[0], *WORDS])
+changes = st.sampled_from([False, False, False, True])
 scopes = st.sampled_from(["once", "once", "once", "conversation", "always"])
 
 
@@ -40,9 +41,16 @@ class Deciders(Carriers):
         self._choose(mode)
 
     @precondition(lambda self: self.asking)
-    @rule(at=which, word=words, scope=scopes, is_first_look=st.booleans())
-    def decide(self, at: int, word: dict[str, Any], scope: str, is_first_look: bool) -> None:
-        """``is_first_look``: what the person looked at is what the card showed first."""
+    @rule(at=which, word=words, scope=scopes, is_first_look=st.booleans(), is_changed=changes)
+    def decide(
+        self, at: int, word: dict[str, Any], scope: str, is_first_look: bool, is_changed: bool
+    ) -> None:
+        """``is_first_look``: what the person looked at is what the card showed first.
+
+        ``is_changed``: somebody changed the wall before the word came.
+        """
+        if is_changed:
+            self.wall.change()
         found = approvals.approvals_pending(owner=self.user).filter(run__in=self.asking)
         approval = pick(list(found), at)
         given = {**word, "scope": scope}
