@@ -146,6 +146,7 @@ class Carriers(Play):
             self.patch.setattr(approvals, "_late", late.all)
         self.silence()
         expected = {run.id: self._end_in_time(run, is_late) for run in self.active}
+        self.go(jobs.stalled_take_up())
         recovery.stopped_close()
         recovery.orphans_close()
         recovery.late_expire()
