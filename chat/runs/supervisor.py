@@ -42,6 +42,8 @@ class Supervisor:
         self._runtime = runtime
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
+        #: Something failed, the database by all likelihood: nobody can have said that they live.
+        self._was_disturbed = False
         self.state = "starting"
 
     def stop(self) -> None:
@@ -56,7 +58,8 @@ class Supervisor:
         watching = asyncio.create_task(self._watch(), name="watcher")
         try:
             while not self._stopping.is_set():
-                await _outlived(self._work(), "The worker failed; it is started again")
+                if not await _outlived(self._work(), "The worker failed; it is started again"):
+                    self._was_disturbed = True
                 await self._pause(RESTART_SECONDS)
         finally:
             watching.cancel()
@@ -97,16 +100,24 @@ class Supervisor:
         )
 
     async def _watch(self) -> None:
-        """Look as soon as there is a worker, and again and again, also where a look failed."""
+        """Look as soon as there is a worker, and again and again.
+
+        After a disturbance the others are given the time of a heartbeat first.
+        """
         while not self._stopping.is_set():
             worker = self._worker
             if worker is None or worker.worker_id is None:
                 await self._pause(NOTICE_SECONDS)
                 continue
-            await _outlived(
+            if self._was_disturbed:
+                self._was_disturbed = False
+                await self._pause(HEARTBEAT_SECONDS)
+            elif await _outlived(
                 self._take_up_stalled(worker), "The look for jobs without a worker failed"
-            )
-            await self._pause(SWEEP_SECONDS)
+            ):
+                await self._pause(SWEEP_SECONDS)
+            else:
+                self._was_disturbed = True
 
     async def _take_up_stalled(self, worker: Worker) -> None:
         jobs = worker.app.job_manager

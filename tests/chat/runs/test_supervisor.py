@@ -63,29 +63,60 @@ def _left(run) -> tuple[bool, int]:
     return Run.objects.get(id=run.id).log_folded, OwnerEvent.objects.count()
 
 
-async def test_look_for_lost_jobs_comes_with_the_worker_and_again_after_one_that_failed(
+async def test_look_for_lost_jobs_comes_with_the_worker_and_a_heartbeat_after_a_failure(
     monkeypatch,
 ):
-    monkeypatch.setattr(supervisor_module, "SWEEP_SECONDS", 3600.0)
-    monkeypatch.setattr(supervisor_module, "HEARTBEAT_SECONDS", 3600.0)
-    looks: asyncio.Queue[str] = asyncio.Queue()
+    supervisor = Supervisor(cast("Any", None))
+    told: list[Any] = []
 
     async def look(worker) -> None:
-        looks.put_nowait(worker.name)
-        if looks.qsize() == 1:
-            monkeypatch.setattr(supervisor_module, "SWEEP_SECONDS", 0.01)
+        told.append("look")
+        if told.count("look") == 1:
             raise RuntimeError("away")
 
-    supervisor = Supervisor(cast("Any", None))
+    async def pause(seconds: float) -> None:
+        told.append(seconds)
+        supervisor._worker = cast("Any", SimpleNamespace(worker_id=7, stop=lambda: None))
+        if len(told) >= 6:
+            supervisor.stop()
+
     monkeypatch.setattr(supervisor, "_take_up_stalled", look)
-    supervisor._worker = worker = cast("Any", SimpleNamespace(worker_id=None, name="new"))
-    watching = asyncio.create_task(supervisor._watch())
-    worker.worker_id = 7
+    monkeypatch.setattr(supervisor, "_pause", pause)
+    supervisor._worker = cast("Any", SimpleNamespace(worker_id=None, stop=lambda: None))
+    await supervisor._watch()
+    notice, heartbeat, sweep = (
+        supervisor_module.NOTICE_SECONDS,
+        supervisor_module.HEARTBEAT_SECONDS,
+        supervisor_module.SWEEP_SECONDS,
+    )
+    assert told == [notice, "look", heartbeat, "look", sweep, "look", sweep]
+
+
+async def test_worker_that_failed_leaves_the_others_the_time_of_a_heartbeat(monkeypatch):
+    supervisor = Supervisor(cast("Any", None))
+    told: list[Any] = []
+
+    async def work() -> None:
+        if "failed" not in told:
+            told.append("failed")
+            raise RuntimeError("away")
+        supervisor._worker = cast("Any", SimpleNamespace(worker_id=7, stop=lambda: None))
+        await supervisor._stopping.wait()
+
+    async def look(worker) -> None:
+        told.append("look")
+        supervisor.stop()
+
+    async def pause(seconds: float) -> None:
+        told.append(seconds)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(supervisor, "_work", work)
+    monkeypatch.setattr(supervisor, "_take_up_stalled", look)
+    monkeypatch.setattr(supervisor, "_pause", pause)
     async with asyncio.timeout(20):
-        while looks.qsize() < 2:
-            await asyncio.sleep(0)
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+        await supervisor.run()
+    assert told.index(supervisor_module.HEARTBEAT_SECONDS) < told.index("look")
 
 
 @pytest.mark.django_db(transaction=True)
