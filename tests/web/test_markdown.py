@@ -234,6 +234,7 @@ def table_of(columns: int, rows: int, row: str = "") -> str:
     return head + (row or "|" + "b|" * columns + "\n") * rows
 
 
+@pytest.mark.thorough
 def test_table_of_many_cells_is_shown_as_its_source():
     small, large = table_of(20, 100), table_of(500, 20)
     assert render(small).count("<td>") == 2000

@@ -91,12 +91,14 @@ def refused(response, words):
     return {name for name, said in error["fields"].items() if said[0].startswith(words)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("path", "method", "operation"), EVERY)
 def test_operation_takes_exactly_the_parameters_of_the_document(ask, path, method, operation):
     response = ask(method, path, urlencode(dict.fromkeys(ALL_PARAMETERS, "\n")))
     assert refused(response, "There is no such parameter") == ALL_PARAMETERS - parameters(operation)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("path", "method", "operation"), WITH_BODY)
 def test_operation_takes_exactly_the_fields_of_the_document(ask, path, method, operation):
     sent, answered = fields(operation)

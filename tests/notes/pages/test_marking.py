@@ -59,6 +59,7 @@ def test_note_that_was_found_by_its_beginning_or_its_signs_shows_where(client_of
         assert shown in client_of(user).get(f"/notes/{note.id}/", {"q": query}).text
 
 
+@pytest.mark.thorough
 @pytest.mark.django_db
 def test_long_note_is_opened_at_the_part_that_was_found(client_of, user):
     note = note_create(owner=user, title="T", content="word word\n\n" * 30_000 + "zebra")
@@ -68,6 +69,7 @@ def test_long_note_is_opened_at_the_part_that_was_found(client_of, user):
     assert "Shown: part 1 of 3." in client_of(user).get(f"/notes/{note.id}/?q=zebra&part=1").text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("query", ["zebra", '"at the end"', "zeb", "zebra -absent", "!?!"])
 def test_long_note_is_opened_without_reading_all_of_it(client_of, user, monkeypatch, query):
     text = "मुंबई शहर में बारिश हो रही है\n\n" * 15_000

@@ -329,6 +329,7 @@ def test_search_that_takes_too_long_is_an_error_of_its_own(
         search(owner=alice, query="milk")
 
 
+@pytest.mark.thorough
 def test_text_that_takes_too_long_to_read_is_no_error_where_words_decided(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
