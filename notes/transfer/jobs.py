@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import ExitStack
 from uuid import UUID
 
 from django.db import OperationalError
@@ -74,17 +75,15 @@ def _begin(transfer_id: UUID) -> Import | None:
     path = uploads.path_of(file)
     if not path.exists():
         raise ArchiveUnreadable("The uploaded file is not here any more.")
-    source = ZipSource(path, UPLOAD)
-    try:
+    with ExitStack() as unless_begun:
+        source = ZipSource(path, UPLOAD)
+        unless_begun.callback(source.close)
         transfer = services.transfer_begin(transfer_id=transfer_id, total=source.total)
-        if transfer is not None:
-            return Import(transfer, source)
-    # Raised again: only the archive is closed.
-    except BaseException:
-        source.close()
-        raise
-    source.close()
-    return None
+        if transfer is None:
+            return None
+        running = Import(transfer, source)
+        unless_begun.pop_all()
+        return running
 
 
 def _fail(transfer_id: UUID, message: str) -> None:
