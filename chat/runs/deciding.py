@@ -74,7 +74,7 @@ def approval_preview(*, owner: User, approval_id: UUID, arguments: Mapping[str, 
     is_late = approval.expires <= timezone.now()
     if approval.decision or is_late or approval.run.status != RunStatus.AWAITING_APPROVAL:
         raise _closed_error(approval)
-    return _described_edited(approval, _canonical(arguments))
+    return _described_edited(approval, _canonical(arguments), _policy(approval))
 
 
 def approval_decide(
@@ -111,9 +111,10 @@ def approval_decide(
     found = edited = None
     if word.decision == ApprovalDecision.APPROVED and not approval.decision:
         _check_scope(approval, word)
-        found = edited = _described(approval, approval.call.arguments)
+        policy = _policy(approval)
+        found = edited = _described(approval, approval.call.arguments, policy)
         if word.arguments is not None:
-            edited = _described_edited(approval, word.arguments)
+            edited = _described_edited(approval, word.arguments, policy)
     with transaction.atomic():
         run = Run.objects.select_for_update(no_key=True).filter(id=approval.run_id).first()
         if run is None:  # its conversation was deleted meanwhile
@@ -206,20 +207,19 @@ def _fit(tool: Tool | None, arguments: str) -> None:
         raise ApprovalInvalidError(str(error), fields=fields) from None
 
 
-def _described_edited(approval: Approval, arguments: str) -> Described:
+def _described_edited(approval: Approval, arguments: str, policy: Policy) -> Described:
     """What the call would do as the person changed it. Raises ``ApprovalInvalidError``."""
-    edited = _described(approval, arguments)
+    edited = _described(approval, arguments, policy)
     if isinstance(edited, Outcome):
         _fit(registry.get(approval.call.name), arguments)
         raise _invalid("arguments", edited.content)
     return edited
 
 
-def _described(approval: Approval, arguments: str) -> Described | Outcome:
+def _described(approval: Approval, arguments: str, policy: Policy) -> Described | Outcome:
     """What the call would do now; in the thread of a door, like every other of its queries."""
     call = approval.call
     conversation_id = approval.run.conversation_id
-    policy = _policy(approval)
     return describe(
         name=call.name,
         arguments=arguments,
