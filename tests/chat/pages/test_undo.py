@@ -76,6 +76,17 @@ def run(user) -> Run:
     return run
 
 
+def author_of(call, user, run) -> Author:
+    return Author(
+        kind="assistant",
+        user=user,
+        via="tool",
+        conversation_id=run.conversation_id,
+        run_id=run.id,
+        call_id=call.call_id,
+    )
+
+
 def made(user, run, message, position, name) -> ToolResult:
     """One call of the run, done; what came of it."""
     call = ToolCall.objects.create(
@@ -90,15 +101,7 @@ def made(user, run, message, position, name) -> ToolResult:
         result="ok",
     )
     if name == "note_create":
-        author = Author(
-            kind="assistant",
-            user=user,
-            via="tool",
-            conversation_id=run.conversation_id,
-            run_id=run.id,
-            call_id=call.call_id,
-        )
-        note = note_create(owner=user, author=author, title=f"Note {position}")
+        note = note_create(owner=user, author=author_of(call, user, run), title=f"Note {position}")
     else:
         note = Note.objects.filter(owner=user)[0]
     touched = Touched(kind="note", id=str(note.id), title=note.title)
@@ -233,15 +236,7 @@ def test_what_a_person_changed_since_stays_and_is_named(client_of, user, run):
 def test_page_that_follows_a_run_is_told_in_the_end_what_stands_on_another(client_of, user, run):
     note = Note.objects.get(title="Note 0")
     call = ToolCall.objects.get(position=1, message__run=run)
-    author = Author(
-        kind="assistant",
-        user=user,
-        via="tool",
-        conversation_id=run.conversation_id,
-        run_id=run.id,
-        call_id=call.call_id,
-    )
-    note_update(owner=user, author=author, note_id=note.id, content="b")
+    note_update(owner=user, author=author_of(call, user, run), note_id=note.id, content="b")
     page = MiniPage(f'<section id="run-{run.id}"></section>')
     stream = HtmlStream(run.id)
     for logged in event_log.events_after(run_id=run.id, position=(0, 0)):
